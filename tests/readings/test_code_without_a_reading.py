@@ -100,6 +100,15 @@ def test_what_every_call_raises_by_itself_is_named(shared_engine: Engine) -> Non
     assert "it could not be read as mha" in (wrong.ungraded_because or "")
 
 
+def test_a_softmax_that_nothing_reads_is_named(shared_engine: Engine) -> None:
+    softmax = "torch.softmax(one @ two.transpose(-2, -1) / one.shape[-1] ** 0.5, dim=-1)"
+    text = GATED.replace(
+        f"weights = {softmax}", f"scores = {softmax[14:-9]}\n        out = torch.softmax(scores, dim=-1)"
+    )
+    assert told(graded(shared_engine, text.replace("weights @ three", "scores @ three"))) == {"python.unused_result"}
+    assert not told(graded(shared_engine, text.replace("weights @ three", "out @ three")))
+
+
 def test_a_constructor_by_another_name_is_named(shared_engine: Engine) -> None:
     report = graded(shared_engine, GATED.replace("def __init__(self, width", "def __init(self, width"))
     (mistake,) = report.diagnosis[0].mistakes

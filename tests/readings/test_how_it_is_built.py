@@ -807,3 +807,19 @@ def test_a_rate_is_known_by_the_dropout_that_is_made_with_it(shared_engine):
     assert report.passed, report.ungraded_because
     assert report.reading is not None
     assert "droupout=p" in str(report.reading["flags"])
+
+
+def test_a_size_that_only_switches_something_on_keeps_its_default(shared_engine):
+    text = ATTEND.replace("n_heads):", "n_heads, attention_size=None):").replace(
+        "        super().__init__()\n", "        super().__init__()\n        self._attention_size = attention_size\n"
+    )
+    windowed = text.replace(
+        "        weights =",
+        "        if self._attention_size is not None:\n            raise ValueError(x)\n        weights =",
+    )
+    assert windowed != text
+    report = shared_engine.grade("mha", (HEAD + windowed).encode(), attempt="mine.py", reads=True)
+
+    assert report.passed, report.ungraded_because
+    assert report.reading is not None
+    assert "attention_size" not in str(report.reading["flags"])

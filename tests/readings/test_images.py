@@ -109,3 +109,12 @@ def test_the_layout_is_said_and_can_be_typed_back(shared_engine):
 
     assert "an image, (B, E, height, width)" in found.reading["departures"]
     assert (again.outcome, again.reading["departures"]) == (found.outcome, found.reading["departures"])
+
+
+def test_a_norm_that_a_function_of_the_file_makes_is_left_out_as_well(shared_engine):
+    made = "\ndef Normalize(channels):\n    return nn.GroupNorm(num_groups=32, num_channels=channels)\n"
+    text = made + OF_PIXELS.replace("nn.GroupNorm(32, in_ch)", "Normalize(in_ch)")
+    right, wrong = right_and_wrong(shared_engine, "mha", text, " * C**-0.5", "")
+
+    assert right.passed, right.ungraded_because
+    assert told(wrong) == {"scale.missing"}

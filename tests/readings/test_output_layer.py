@@ -119,13 +119,27 @@ def test_the_flag_that_is_shown_gives_the_same(graded) -> None:
     assert again["reading"] == first["reading"]
 
 
+IDENTITY = HEADS.replace(
+    "return (weights @ v).transpose(1, 2).flatten(2)", "return self.to_out((weights @ v).transpose(1, 2).flatten(2))"
+)
+IDENTITY = IDENTITY.replace("        self.query,", "        self.to_out = nn.Identity()\n        self.query,")
+
+
+def test_heads_that_go_through_identity_fail(graded) -> None:
+    report, said = graded(IDENTITY)
+
+    assert (report["outcome"], named(report)) == ("failed", {"output.missing"})
+    assert "Attend is right up to its output layer. Its to_out is nn.Identity(), which does nothing:" in said
+
+
 @pytest.mark.parametrize(
     "text",
     [
         HEADS + USER.replace("BODY", MORE[0]),
         HEADS,
+        IDENTITY.replace("nn.Identity()", "nn.Identity() if width == n_heads else nn.Identity()"),
     ],
-    ids=["a layer elsewhere", "nobody uses it"],
+    ids=["a layer elsewhere", "nobody uses it", "a choice"],
 )
 def test_heads_that_may_go_through_a_layer_elsewhere_pass_with_a_note(graded, text: str) -> None:
     report, _ = graded(text)

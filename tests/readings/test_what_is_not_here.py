@@ -305,8 +305,8 @@ OF_A_FILE = ATTENTION.replace("Linear(width, width)", "layers.Linear(width, widt
 def test_layers_of_a_module_that_is_not_here_are_torchs_and_what_drops_paths_drops_nothing(
     shared_engine: Engine,
 ) -> None:
-    head = HEAD + "from .more import DropPath, print_sizes\nfrom . import layers\n"
-    text = OF_A_FILE.replace("B, T, E = x.shape", "B, T, E = x.shape\n        print_sizes(B, T)")
+    head = HEAD + "from .more import DropPath, print_sizes, default_device\nfrom . import layers\n"
+    text = OF_A_FILE.replace("B, T, E = x.shape", "B, T, E = x.to(default_device).shape\n        print_sizes(B, T)")
     text = text.replace("self.to_out((", "self.to_out(self.drop(")
     right, wrong = (
         graded(shared_engine, each, head=head) for each in (text, text.replace(" / (E // self.n_heads) ** 0.5", ""))

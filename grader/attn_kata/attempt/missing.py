@@ -16,6 +16,7 @@ from attn_kata.attempt import stand_ins
 from attn_kata.protocol.usual_names import USUAL_FUNCTION, USUAL_LAYERS, USUAL_NAMES
 
 _PROCESSOR = ("device", "DEVICE")
+_DEVICE = re.compile(r"(?i)(?:\w+_)?device")
 _MAKES_A_LOGGER = re.compile(r"(?:get|create|setup|set_up|init|make|build)_?logger$")  # which may write files
 _LOGGER = re.compile(r"(?i)(?:\w*_)?log(?:ger|ging)?$")
 _PRINTS = re.compile(r"(?:print|log|debug)_\w+|(?:pretty_?)?print|pprint")
@@ -166,6 +167,8 @@ def close(namespace: dict[str, Any]) -> None:
             namespace[name] = stand_ins.Silent()
         if _MAKES_A_LOGGER.match(name) and callable(value):
             namespace[name] = lambda *given, **named: stand_ins.Silent()
+        if isinstance(value, Missing) and _DEVICE.fullmatch(name):  # default_device
+            namespace[name] = stand_ins.processor()
         if isinstance(value, Missing) and _PRINTS.fullmatch(name):
             namespace[name] = stand_ins.says_nothing
         if isinstance(value, Missing) and _FIRST_WEIGHTS.search(name):

@@ -75,12 +75,12 @@ def without_output(whole: Report, source: bytes, graded: Graded) -> Report:
     """The report of right code; failed, where its heads are joined and added as they are: then no layer is elsewhere."""
     if whole.outcome != "passed" or whole.reading is None:
         return whole
-    flags, adds = further.without_output(source, whole.reading)
+    flags, says = further.without_output(source, whole.reading)
     lacking = graded(whole.kata, flags) if flags else whole
     named = {mistake.id for one in lacking.diagnosis for mistake in one.mistakes}
     if lacking.outcome != "failed" or _NO_OUTPUT not in named:
         return whole
-    warn(f"{whole.reading['entry']} is right up to its output layer. {adds} adds the result, with no layer between:")
+    warn(f"{whole.reading['entry']} is right up to its output layer. {says}:")
     return lacking
 
 

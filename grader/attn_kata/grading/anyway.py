@@ -39,6 +39,11 @@ _LINES = (
         find=lines.compute_for_nothing,
     ),
     _Line(
+        id="python.unused_result",
+        does="computes the softmax, and nothing reads the result, `{text}`",
+        find=lines.softmax_for_nothing,
+    ),
+    _Line(
         id="mask.zero_fill",
         does="gives hidden keys a score of almost 0, so they keep weight",
         find=lines.fill_with_almost_nothing,

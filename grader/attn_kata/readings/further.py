@@ -14,6 +14,8 @@ from attn_kata.readings.reading import Reading, parse, with_flags
 from attn_kata.readings.source import methods, structure, syntax, usage
 
 _SETTLED = ("processor", "full_precision", "one_sample", "one_length", "even", "float32", "alike")
+_ADDS = "{} adds the result, with no layer between"
+_IDENTITY = "Its {} is nn.Identity(), which does nothing"
 
 
 def blocks_around(source: bytes, attention: str) -> list[tuple[str, str]]:
@@ -34,10 +36,10 @@ def with_mask(described: dict[str, Any]) -> tuple[str, tuple[str, ...]] | None:
 
 
 def without_output(source: bytes, described: dict[str, Any]) -> tuple[tuple[str, ...], str]:
-    """The flags that read code as one whose output layer is missing, and the class that says so; () where it may be elsewhere.
+    """The flags that read code as one whose output layer is missing, and what says so; () where it may be elsewhere.
 
     Several heads that are joined and go through no layer are a mistake where a class of the file adds them to its input as they
-    are, or where the code is such a class.
+    are, where the code is such a class, or where it has nn.Identity() in the place of the layer.
     """
     found = syntax.of_source(source)
     definition = found.find(described["entry"])
@@ -49,7 +51,9 @@ def without_output(source: bytes, described: dict[str, Any]) -> tuple[tuple[str,
     if "H" not in sizes or "one_head" in read or "residual" in read or "no_output" in read:
         return (), ""
     adds = definition.name if known.is_block else usage.adds_it_as_it_is(definition, found)
-    return ((*described["flags"], "no_output=yes"), adds) if adds else ((), "")
+    nothing = _IDENTITY.format(name) if (name := usage.output_that_is_nothing(definition)) else ""
+    says = _ADDS.format(adds) if adds else nothing
+    return ((*described["flags"], "no_output=yes"), says) if says else ((), "")
 
 
 def through_cache(source: bytes, described: dict[str, Any], chunks: int = 0) -> tuple[str, ...]:

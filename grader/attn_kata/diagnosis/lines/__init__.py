@@ -84,6 +84,11 @@ def compute_for_nothing(source: bytes, *, every: bool = False) -> list[int]:
     return _lines_of(without_effect.layers_for_nothing, source, every=every)
 
 
+def softmax_for_nothing(source: bytes, *, every: bool = False) -> list[int]:
+    """The lines where a class of `source` computes its only softmax, and never reads the result."""
+    return _lines_of(without_effect.softmaxes_for_nothing, source, every=every)
+
+
 def score_without_tanh(source: bytes, *, every: bool = False) -> list[int]:
     """The lines where the live part of `source` scores a query beside a key by a linear layer, with no activation."""
     return _lines_of(tensors.concat_scores_without_tanh, source, every=every)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
+from attn_kata.diagnosis.lines.masks import goes_nowhere
 from attn_kata.diagnosis.lines.program import Program
 from attn_kata.diagnosis.lines.syntax import callee, is_method, is_module, keyword, on_self
 
@@ -60,6 +61,26 @@ def layers_for_nothing(program: Program) -> list[ast.AST]:
         if isinstance(made, ast.Call) and callee(made) in ("Linear", "Conv1d", "Conv1D", "Bilinear") and not is_read:
             found.append(node)
     return found
+
+
+def softmaxes_for_nothing(program: Program) -> list[ast.AST]:
+    """Where the only softmax of a class is under a name that is set anew before anything reads it, or never read."""
+    found: list[ast.AST] = []
+    every = [call for call in program.calls() if _is_softmax(program, call)]
+    for call in every:
+        node, owner = program.parents.get(call), program.owner(call)
+        target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
+        alone = owner is not None and [program.owner(one) for one in every].count(owner) == 1
+        if alone and node is not None and isinstance(target, ast.Name) and goes_nowhere(program, node):
+            found.append(node)
+    return found
+
+
+def _is_softmax(program: Program, call: ast.Call) -> bool:
+    if callee(call) == "softmax" and not on_self(call.func):
+        return True
+    made = program.value(call.func) if on_self(call.func) else None
+    return isinstance(made, ast.Call) and callee(made) == "Softmax"
 
 
 _BESIDE = re.compile(r"at+n|att|score|weight|prob|alpha|cache|mask", re.IGNORECASE)

@@ -40,7 +40,7 @@ def bypassed(definition: Definition, structure: Structure, contract: Contract) -
     settable = any(vocabulary.size_of(name) in ("p", "0.0") for name in given)
     is_asked = contract.has_dropout or (settable and not contract.has_groups)
     unasked = [] if is_asked else [path for path, _ in dropouts]
-    found = [path for path, made, _ in parts if made in vocabulary.NORMS or made.endswith("Norm")]
+    found = [path for path, made, _ in parts if _is_norm(made, structure)]
     for path, owner in dropouts:
         *_, before, last = ["", *path.split(".")]
         of_result = before.startswith("to_") if last.isdecimal() else _of_result(last)
@@ -51,6 +51,13 @@ def bypassed(definition: Definition, structure: Structure, contract: Contract) -
         ):
             found.append(path)
     return tuple(dict.fromkeys([*found, *unasked, *_outputs(definition, contract)]))
+
+
+def _is_norm(made: str, structure: Structure) -> bool:
+    """Whether it is a norm, or a function of the source that makes one: Normalize(channels)."""
+    maker = structure.find(made)
+    makes = re.search(r"\breturn\s+[\w.]*\w*Norm(?:\dd)?\(", maker.text) if maker and not maker.is_class else None
+    return made in vocabulary.NORMS or made.endswith("Norm") or makes is not None
 
 
 def _outputs(definition: Definition, contract: Contract) -> list[str]:

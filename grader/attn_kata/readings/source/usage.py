@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from attn_kata.readings.source import vocabulary
-from attn_kata.readings.source.structure import Definition, Structure, tree_of
+from attn_kata.readings.source.structure import Definition, Structure, code_of, tree_of
 
 _ATTENTION = re.compile(r"att", re.IGNORECASE)
 _ANOTHER_LENGTH = re.compile(r"enc|mem|src|source|context|cond|^e_", re.IGNORECASE)
@@ -27,6 +27,16 @@ def adds_it_as_it_is(definition: Definition, structure: Structure) -> str:
     used = {name: (tree, calls) for name, (tree, calls) in found.items() if calls}
     straight = all(_is_added(call, _parents(tree)) for tree, calls in used.values() for call in calls)
     return next(iter(used), "") if straight else ""
+
+
+def output_that_is_nothing(definition: Definition) -> str:
+    """The attribute with the name of an output layer that is always nn.Identity(), and that the call applies; or ""."""
+    code = code_of(definition.text)
+    for name in re.findall(r"^\s*self\.(\w+)\s*=\s*(?:torch\.)?nn\.Identity\(\)\s*$", code, re.MULTILINE):
+        always = len(re.findall(rf"\bself\.{name}\s*=(?!=)", code)) == 1
+        if always and vocabulary.role_of(name) == "o" and re.search(rf"\bself\.{name}\(", code):
+            return str(name)
+    return ""
 
 
 def _parents(tree: ast.Module) -> dict[ast.AST, ast.AST]:
