@@ -109,6 +109,19 @@ def test_a_softmax_that_nothing_reads_is_named(shared_engine: Engine) -> None:
     assert not told(graded(shared_engine, text.replace("weights @ three", "out @ three")))
 
 
+def test_a_layer_that_is_made_of_the_scores_is_named(shared_engine: Engine) -> None:
+    wrong = graded(shared_engine, GATED.replace("torch.softmax(one", "nn.Softmax(one"))
+
+    assert told(wrong) == {"python.arguments"}
+
+
+def test_arrays_are_not_what_it_is_given_and_what_numpy_raises_is_no_mistake(shared_engine: Engine) -> None:
+    head = "import numpy as np\n"
+    assert not told(
+        graded(shared_engine, head + GATED.replace("one.shape[-1] ** 0.5", "np.max(x, axis=1, keepdims=True)"))
+    )
+
+
 def test_a_constructor_by_another_name_is_named(shared_engine: Engine) -> None:
     report = graded(shared_engine, GATED.replace("def __init__(self, width", "def __init(self, width"))
     (mistake,) = report.diagnosis[0].mistakes

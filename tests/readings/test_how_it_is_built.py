@@ -823,3 +823,23 @@ def test_a_size_that_only_switches_something_on_keeps_its_default(shared_engine)
     assert report.passed, report.ungraded_because
     assert report.reading is not None
     assert "attention_size" not in str(report.reading["flags"])
+
+
+def test_a_word_that_the_code_cannot_do_without_is_given_and_others_are_left_out(shared_engine):
+    text = ATTEND.replace("width, n_heads):", "config):").replace(
+        "        super().__init__()\n",
+        "        super().__init__()\n        width, n_heads = config.n_embd, config.n_head\n"
+        "        self.kind, self.position = config.kind, config.position\n",
+    )
+    text = text.replace(
+        "        weights =",
+        '        if self.position == "rope":\n            q, k = None, None\n'
+        '        if self.kind == "plain":\n            q = q * 1\n'
+        '        elif self.kind == "fast":\n            raise ImportError\n'
+        '        else:\n            raise ValueError(f"unknown kind: {self.kind}")\n        weights =',
+    )
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.passed, report.ungraded_because
+    assert report.reading is not None
+    assert "config.kind='plain'" in str(report.reading["flags"]).replace('"', "'")

@@ -111,6 +111,37 @@ def test_the_layout_is_said_and_can_be_typed_back(shared_engine):
     assert (again.outcome, again.reading["departures"]) == (found.outcome, found.reading["departures"])
 
 
+BEHIND_FEATURES = """
+class SelfAttentionBlock(nn.Module):
+    def __init__(self, num_heads, in_channels, num_groups=32):
+        super().__init__()
+        self.num_heads = num_heads
+        self.query, self.key, self.value, self.final = (nn.Linear(in_channels, in_channels) for _ in range(4))
+        self.norm = nn.GroupNorm(num_groups, in_channels)
+
+    def forward(self, x):
+        batch, features, h, w = x.shape
+        pixels = x.view(batch, features, h * w).transpose(1, 2)
+        q, k, v = (
+            layer(pixels).unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+            for layer in (self.query, self.key, self.value)
+        )
+        weights = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]), dim=-1)
+        out = self.final((weights @ v).transpose(1, 2).flatten(2)).transpose(1, 2)
+        return self.norm(out.reshape(batch, features, h, w) + x)
+"""
+
+
+def test_places_behind_features_are_an_image(shared_engine):
+    right, wrong = right_and_wrong(
+        shared_engine, "mha", BEHIND_FEATURES, "math.sqrt(q.shape[-1])", "math.sqrt(features)"
+    )
+
+    assert right.passed, right.ungraded_because
+    assert "order=image" in right.reading["flags"]
+    assert told(wrong) == {"scale.embed_dim"}
+
+
 def test_a_norm_that_a_function_of_the_file_makes_is_left_out_as_well(shared_engine):
     made = "\ndef Normalize(channels):\n    return nn.GroupNorm(num_groups=32, num_channels=channels)\n"
     text = made + OF_PIXELS.replace("nn.GroupNorm(32, in_ch)", "Normalize(in_ch)")

@@ -201,3 +201,50 @@ def test_that_a_cache_does_not_fit_the_positions_is_said(edits, is_said, shared_
 
     assert report.passed, report.ungraded_because
     assert any("its cache gives other numbers" in note for note in report.reading["notes"]) == is_said
+
+
+# The rotation is a method of the attention inside, and its tables are filled two by two.
+INSIDE = """
+class RoPEAttention(nn.Module):
+    def __init__(self, size, length=64):
+        super().__init__()
+        self.size = size
+        self.register_buffer("sin", torch.zeros(length, size))
+        self.register_buffer("cos", torch.zeros(length, size))
+        for place in range(length):
+            for i in range(0, size, 2):
+                angle = place / 10000 ** (i / size)
+                self.sin[place, i] = self.sin[place, i + 1] = math.sin(angle)
+                self.cos[place, i] = self.cos[place, i + 1] = math.cos(angle)
+
+    def rotate(self, x):
+        turned = torch.stack((-x[..., 1::2], x[..., ::2]), dim=-1).reshape_as(x)
+        return x * self.cos[: x.shape[-2]] + turned * self.sin[: x.shape[-2]]
+
+    def forward(self, q, k, v):
+        q, k = self.rotate(q), self.rotate(k)
+        return torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(self.size), dim=-1) @ v
+
+
+class Attend(nn.Module):
+    def __init__(self, width, n_heads):
+        super().__init__()
+        self.h, self.d = n_heads, width // n_heads
+        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(width, width) for _ in range(4))
+        self.attention = RoPEAttention(self.d)
+
+    def forward(self, x):
+        B, T, E = x.shape
+        q, k, v = (w(x).view(B, T, self.h, self.d).transpose(1, 2) for w in (self.w_q, self.w_k, self.w_v))
+        return self.w_o(self.attention(q, k, v).transpose(1, 2).reshape(B, T, E))
+"""
+
+
+@pytest.mark.parametrize(("scale", "mistakes"), [("math.sqrt(self.size)", set()), ("self.size", {"scale.no_sqrt"})])
+def test_a_rotation_of_the_attention_inside_is_left_out(scale, mistakes, shared_engine):
+    text = INSIDE.replace("math.sqrt(self.size)", scale)
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert {mistake.id for one in report.diagnosis for mistake in one.mistakes} == mistakes
+    assert report.passed == (not mistakes), report.ungraded_because
+    assert {"unturned=attention.rotate", "even=yes"} <= set(report.reading["flags"])

@@ -44,6 +44,11 @@ _LINES = (
         find=lines.softmax_for_nothing,
     ),
     _Line(
+        id="python.arguments",
+        does="gives nn.Softmax the scores: it is made with a dimension alone, and called with the scores",
+        find=lines.make_a_softmax_of_scores,
+    ),
+    _Line(
         id="mask.zero_fill",
         does="gives hidden keys a score of almost 0, so they keep weight",
         find=lines.fill_with_almost_nothing,

@@ -89,6 +89,11 @@ def softmax_for_nothing(source: bytes, *, every: bool = False) -> list[int]:
     return _lines_of(without_effect.softmaxes_for_nothing, source, every=every)
 
 
+def make_a_softmax_of_scores(source: bytes, *, every: bool = False) -> list[int]:
+    """The lines where the live part of `source` gives nn.Softmax scores and a dimension."""
+    return _lines_of(scores.made_of_scores, source, every=every)
+
+
 def score_without_tanh(source: bytes, *, every: bool = False) -> list[int]:
     """The lines where the live part of `source` scores a query beside a key by a linear layer, with no activation."""
     return _lines_of(tensors.concat_scores_without_tanh, source, every=every)

@@ -306,6 +306,19 @@ def without_dim(program: Program) -> list[ast.Call]:
     return [] if any(dimension(call) is not None for call in calls) else calls
 
 
+def made_of_scores(program: Program) -> list[ast.AST]:
+    """Where nn.Softmax is given the scores beside a dimension, as if it were the function: it takes a dimension alone."""
+    return [
+        call
+        for call in program.calls()
+        if callee(call) == "Softmax"
+        and isinstance(call.func, ast.Attribute)
+        and is_module(call.func.value)
+        and call.args
+        and (keyword(call, "dim") is not None or len(call.args) > 1)
+    ]
+
+
 def along_fourth(program: Program) -> list[ast.Call]:
     """The live softmaxes along dimension 3, counted from the first."""
     return [call for call in softmaxes(program) if number(dimension(call)) == 3]

@@ -79,7 +79,7 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
         guesses = list(dict.fromkeys(itertools.permutations(pool, len(unknown))))[:6] if len(unknown) <= 3 else []
         guesses.append(("None",) * len(unknown))
     for guess in guesses or [()]:
-        whole = [*known, *zip(unknown, guess, strict=True)]
+        whole = _with_needed_words([*known, *zip(unknown, guess, strict=True)], text)
         headless = "H" not in {value for _, value in (*whole, *common.sizes)} and not head_counts.tells_of_heads(text)
         common = replace(common, one_head=contract.has_heads and not contract.has_groups and headless)
         if contract.has_own_sizes and head_counts.is_one_head(text):
@@ -283,6 +283,17 @@ def with_scales(reading: Reading, text: str) -> list[Reading]:
     inverse = {"sqrt(D)": "1/sqrt(D)", "1/sqrt(D)": "sqrt(D)"}
     other = tuple((name, inverse.get(value, value)) for name, value in reading.build)
     return list(dict.fromkeys((reading, replace(reading, build=other))))
+
+
+def _with_needed_words(pairs: list[tuple[str, str]], text: str) -> list[tuple[str, str]]:
+    """The same, with the first word that the source compares an argument with, where it raises for any other."""
+    found = []
+    for name, value in pairs:
+        last = name.rpartition(".")[2]
+        raises = re.search(rf"\belse:\s*raise\b[^\n]*\b{re.escape(last)}\b", text) is not None
+        words = arguments.allowed(last, text) if value == "None" and raises else []
+        found.append((name, words[0] if words else value))
+    return found
 
 
 def _with_words(pairs: list[tuple[str, str]], text: str) -> Iterator[list[tuple[str, str]]]:

@@ -12,6 +12,7 @@ from attn_kata.readings.source.structure import Definition, Structure, code_of
 
 # Dropout that does not mind the mode.
 _DROPS_ALWAYS = re.compile(r"\b(?:F|functional)\.dropout\((?![^\n]*training)")
+_NORMALIZATION = re.compile(r"(?i)(?:my_?)?(?:layer|rms|batch|instance)?_?normali[sz]ation|(?:my_?)?layer_?norm")
 _RESIDUAL = re.compile(r"res|proj|out|hidden|ff|path|final", re.IGNORECASE)
 
 
@@ -57,7 +58,8 @@ def _is_norm(made: str, structure: Structure) -> bool:
     """Whether it is a norm, or a function of the source that makes one: Normalize(channels)."""
     maker = structure.find(made)
     makes = re.search(r"\breturn\s+[\w.]*\w*Norm(?:\dd)?\(", maker.text) if maker and not maker.is_class else None
-    return made in vocabulary.NORMS or made.endswith("Norm") or makes is not None
+    named = made in vocabulary.NORMS or made.endswith("Norm") or _NORMALIZATION.fullmatch(made) is not None
+    return named or makes is not None
 
 
 def _outputs(definition: Definition, contract: Contract) -> list[str]:

@@ -7,7 +7,7 @@ import re
 from attn_kata.readings.source.structure import Definition, Structure, code_of
 
 _OF_IMAGES = re.compile(
-    r"\b(?:b|n|bs|bsz|batch\w*|_)\s*,\s*(?:c|ch\w*|(?:in_|n_)?channels?|\w*dim|d|e)\s*,\s*(?:h|h\w*|ht)\s*,\s*(?:w|w\w*)\b"
+    r"\b(?:b|n|bs|bsz|batch\w*|_)\s*,\s*(?:c|ch\w*|(?:in_|n_)?channels?|feat\w*|\w*dim|d|e)\s*,\s*(?:h|h\w*|ht)\s*,\s*(?:w|w\w*)\b"
     r"|\bb c h w\b|\bConv2d\(",
     re.IGNORECASE,
 )

@@ -159,7 +159,9 @@ def unturned(definition: Definition, structure: Structure) -> tuple[str, ...]:
     found = [one.name for one in functions if any(user.is_class and user.uses(one) for user in reach)]
     for path, made, _ in structure.parts(definition):
         inner = structure.find(made)
-        if inner is not None and _TURNS.search(made) and _turns(inner):
+        if inner is not None and "softmax" in inner.text:  # an attention inside, with a method that turns
+            found += [f"{path}.{name}" for name in _methods(inner)]
+        elif inner is not None and _TURNS.search(made) and _turns(inner):
             found.append(path)
         elif inner is not None and _TURNS.search(made):  # a table with a method that turns
             found += [f"{path}.{name}" for name in _methods(inner)]

@@ -26,6 +26,7 @@ _OF_THE_CODE = re.compile(
 _USUAL = ("torch", "nn", "F", "math", "np", "einsum", "rearrange", "sqrt", "softmax", "Tensor", "Optional")
 _FRACTION = re.compile(r"=\s*[\w.]+\s*/\s*(?:self\.)?\w*(?:head|\bh\b|\d)|Linear\([^()\n]*[\w.]\s*/\s*[\w.]")
 _SIZE = r"\.size\(|\.shape\b|\blen\("
+_OF_NUMPY = re.compile(r"\b(?:np|numpy)\.")
 _OF_BATCHES = re.compile(r"batch[12] must be a 3D tensor")
 
 
@@ -67,6 +68,8 @@ def is_own_mistake(raised: Raised, text: str, structure: Structure) -> bool:
     """Whether an exception in lines of the source would be raised however the code is read. `text`: all that it uses."""
     if not raised.frames or own_exceptions.OF_AN_ADAPTER in raised.text:
         return False
+    if _OF_NUMPY.search(structure.line(raised.frames[-1][0])):
+        return False  # it wants arrays, and is given tensors
     if raised.types[0] == "NameError":
         return _is_never_imported(raised, structure)
     if raised.types[0] == "UnboundLocalError":

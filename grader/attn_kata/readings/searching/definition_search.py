@@ -21,6 +21,8 @@ from attn_kata.readings.source.structure import Definition, Parameter, code_of, 
 
 MOST_CANDIDATES = 32  # readings that are asked
 _ASSERTS_FLOAT32 = re.compile(r"assert\b[^\n]*(?:\bFloatTensor|float32|torch\.float\b)")
+_PAST_THE_END = re.compile(r"index \d+ is out of bounds for dimension \d with size (\d+)")
+_IN_PAIRS = re.compile(r"::\s*2\b|range\([^()\n]*,\s*2\)")
 _EVEN = re.compile(r"(?i)\beven\b|(?:divisible by|multiple of) (?:2|two)\b|% 2 ==")
 
 
@@ -313,6 +315,9 @@ class DefinitionSearch:
         raised = self.search.exceptions(reading, self.search.unmasked)
         if raised and positions.makers(self.definition, self.search.structure):
             return True  # a rotation that it builds
+        odd = [found for one in raised if (found := _PAST_THE_END.search(one.text)) and int(found[1]) % 2]
+        if odd and _IN_PAIRS.search(self.code):
+            return True  # a table that it fills two by two
         refusals = [one for one in raised if one.types[0] in ("AssertionError", "ValueError")]
         lines = [self.search.structure.line(one.frames[-1][0]) for one in refusals if one.frames]
         return any(_EVEN.search(text) for text in (*(one.text for one in refusals), *lines))
