@@ -122,6 +122,20 @@ def test_arrays_are_not_what_it_is_given_and_what_numpy_raises_is_no_mistake(sha
     )
 
 
+# A mask of numbers for each token, of which the code takes one column; and a flag that only a script sets.
+OF_NUMBERS = GATED.replace("def forward(self, x):", "def forward(self, x, unpacked_masks):").replace(
+    "        weights =",
+    "        if use_cuda:\n            x = x.cuda()\n"
+    "        hidden = (1.0 - unpacked_masks)[:, :, 0] * -1e9\n        weights =",
+)
+OF_NUMBERS = OF_NUMBERS.replace("one.shape[-1] ** 0.5", "one.shape[-1] ** 0.5 + hidden[:, None, None]")
+
+
+def test_masks_of_numbers_are_among_the_calls(shared_engine: Engine) -> None:
+    assert not told(graded(shared_engine, OF_NUMBERS))
+    assert told(graded(shared_engine, OF_NUMBERS.replace("dim=-1)", "dim=1)"))) == {"softmax.head_axis"}
+
+
 def test_a_constructor_by_another_name_is_named(shared_engine: Engine) -> None:
     report = graded(shared_engine, GATED.replace("def __init__(self, width", "def __init(self, width"))
     (mistake,) = report.diagnosis[0].mistakes

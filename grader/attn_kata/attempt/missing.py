@@ -16,6 +16,7 @@ from attn_kata.attempt import stand_ins
 from attn_kata.protocol.usual_names import USUAL_FUNCTION, USUAL_LAYERS, USUAL_NAMES
 
 _PROCESSOR = ("device", "DEVICE")
+_ON_GPU = ("use_cuda", "USE_CUDA", "use_gpu", "USE_GPU")
 _DEVICE = re.compile(r"(?i)(?:\w+_)?device")
 _MAKES_A_LOGGER = re.compile(r"(?:get|create|setup|set_up|init|make|build)_?logger$")  # which may write files
 _LOGGER = re.compile(r"(?i)(?:\w*_)?log(?:ger|ging)?$")
@@ -149,12 +150,13 @@ def fill_usual(namespace: dict[str, Any]) -> None:
 def close(namespace: dict[str, Any]) -> None:
     """The definitions have run: from now on a missing name fails when it is called.
 
-    But a missing device, also one that nothing has set, is the processor, a missing logger, or one that is made, says nothing,
-    and what prints prints nothing, what sets first weights leaves them as they are, a layer with the name of one of torch, also
-    of a missing module, is that one, that of GPT-2 is itself,
-    weight_norm does nothing, softmax is torch's, a book's package has its functions for masks and heads, and the well-known
-    functions that copy a module, compare sizes, make masks of lengths, apply a mask before a softmax, and ask whether there is
-    a value, are there, and so are the causal mask of Informer, and a DropPath that drops nothing.
+    But for the well-known ones there is something else:
+
+    - a missing device, also one that nothing has set, is the processor, and a flag that asks for a GPU is off;
+    - a logger, and what prints, says nothing; what sets first weights leaves them as they are; weight_norm does nothing;
+    - a layer with the name of one of torch, also of a missing module, is that one; that of GPT-2 is itself; softmax is torch's;
+    - a book's package has its functions for masks and heads;
+    - the helpers of `stand_ins.HELPERS` are there, and so are the functions that copy a module.
     """
     import torch
 
@@ -162,6 +164,9 @@ def close(namespace: dict[str, Any]) -> None:
     for name in _PROCESSOR:  # which a script sets where it begins, `if __name__ == "__main__"`
         if isinstance(namespace.get(name, Missing(name)), Missing):
             namespace[name] = stand_ins.processor()
+    for name in _ON_GPU:
+        if isinstance(namespace.get(name, Missing(name)), Missing):
+            namespace[name] = False
     for name, value in list(namespace.items()):
         if _LOGGER.match(name) and isinstance(value, Missing):
             namespace[name] = stand_ins.Silent()

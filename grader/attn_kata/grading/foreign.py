@@ -39,7 +39,8 @@ _SET_NOWHERE = (
 _HELD = "{function} is given its weights. It is read as the forward of a module that holds them, {module}"
 _METHOD_ALONE = "Only {method} is graded, as if it were the forward of {whole}. What calls it is not graded"
 _NO_SUCH_MASK = "What you said of its mask has no effect: the code takes no mask"
-_PROCESSOR = ("device", "DEVICE")  # what a script sets for all that it calls; without it, the processor
+# What a script sets for all that it calls; without it, the processor.
+_PROCESSOR = ("device", "DEVICE", "use_cuda", "USE_CUDA", "use_gpu", "USE_GPU")
 MOST_OBSERVED = 4  # definitions whose calls are followed, where there is no reading
 MOST_SECONDS = 3.0  # for all of them, which may be slow
 _SURE = "You are sure of this reading (sure=yes), so what no known mistake explains counts as wrong"

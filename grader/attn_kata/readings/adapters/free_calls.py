@@ -39,7 +39,15 @@ _OTHERS = (
     ("(B, T)", "(B, T)"),
     ("(E,)", "(S, E)"),
 )
-_MASKS = ("None", "ones(B, S, S)", "ones(B, 1, 1, S)", "ones(B, S)", "ones(S, S)")
+_MASKS = (
+    "None",
+    "ones(B, S, S)",
+    "ones(B, 1, 1, S)",
+    "ones(B, S)",
+    "ones(S, S)",
+    "ones(B, S).float()",
+    "ones(B, S, 1).float()",
+)
 _IS_MASK = re.compile(r"mask|pad|bias", re.IGNORECASE)
 _IS_LENGTH = re.compile(r"len(?:gth)?s?$|_lens?\b", re.IGNORECASE)
 _IS_PLACE = re.compile(r"pos$|^pos|position|step|offset|index|idx", re.IGNORECASE)
