@@ -317,3 +317,26 @@ def test_layers_of_a_module_that_is_not_here_are_torchs_and_what_drops_paths_dro
     notes = " ".join((right.reading or {})["notes"])
     assert "its Linear is read as nn.Linear" in notes
     assert "its DropPath is read as a layer that drops nothing" in notes
+
+
+def test_what_stands_for_a_layer_of_a_module_may_refuse_its_arguments(shared_engine: Engine) -> None:
+    head = HEAD + "from . import layers\n"
+    text = ATTENTION.replace("Linear(width, width)", "layers.Linear(width, width, gain=2)")
+    report = graded(shared_engine, text, head=head)
+
+    assert report.outcome == "ungraded"
+    assert not told(report)
+    known = graded(shared_engine, OWN.replace("nn.Dropout(drop)", "nn.Dropout(drop, gain=2)"))
+    assert told(known) == {"python.arguments"}
+
+
+def test_a_softmax_of_a_module_that_is_given_scores_is_the_function(shared_engine: Engine) -> None:
+    head = HEAD + "from . import layers\n"
+    text = OWN.replace(
+        "(q @ k.mT / (E // self.n_heads) ** 0.5).softmax(-1)",
+        "layers.Softmax(q @ k.mT / (E // self.n_heads) ** 0.5, AXIS)",
+    )
+    right, wrong = (graded(shared_engine, text.replace("AXIS", axis), head=head) for axis in ("-1", "-2"))
+
+    assert right.passed, right.ungraded_because
+    assert told(wrong) == {"softmax.query_axis"}

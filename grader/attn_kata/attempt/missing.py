@@ -42,7 +42,7 @@ class Missing:
         if name.startswith("__"):
             raise AttributeError(name)
         if name in USUAL_LAYERS and not Missing.open:  # layers.Linear, of a file of their own
-            return getattr(stand_ins.layers(), name)
+            return stand_ins.layer(name)
         return Missing(self.missing_root)
 
     def __call__(self, *given: Any, **named: Any) -> Any:
@@ -182,7 +182,7 @@ def close(namespace: dict[str, Any]) -> None:
         namespace["d2l"] = _Book("d2l")
     for name in USUAL_LAYERS:
         if isinstance(namespace.get(name), Missing) and hasattr(torch.nn, name):
-            namespace[name] = getattr(torch.nn, name)
+            namespace[name] = stand_ins.layer(name)
     # Of given weights it gives others, by the names weight_g and weight_v.
     for module in (torch.nn.utils, torch.nn.utils.parametrizations):
         module.weight_norm = stand_ins.as_it_is  # type: ignore[attr-defined]

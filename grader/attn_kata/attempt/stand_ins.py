@@ -175,11 +175,18 @@ def layer_of_gpt2() -> type:
     return Conv1D
 
 
-def layers() -> types.ModuleType:
-    """torch.nn."""
+def layer(name: str) -> Any:
+    """The layer of torch.nn; a Softmax that is given scores is the function."""
     from torch import nn
 
-    return nn
+    return softmax_or_layer if name == "Softmax" else getattr(nn, name)
+
+
+def softmax_or_layer(*given: Any, **named: Any) -> Any:
+    """torch's softmax of scores, or the layer with a dimension."""
+    import torch
+
+    return softmax(*given, **named) if given and torch.is_tensor(given[0]) else torch.nn.Softmax(*given, **named)
 
 
 def says_nothing(*given: Any, **named: Any) -> None:

@@ -154,7 +154,18 @@ def is_of_a_stand_in(text: str, code: str) -> bool:
     name = re.escape(found[1]) if found is not None else ""
     imported = rf"^[ \t]*from[ \t]+(\S+)[ \t]+import\b(?:[^\n(]*|[ \t]*\([^)]*)\b{name}\b"
     module = re.search(imported, code, re.MULTILINE) if name else None
-    return module is not None and not module[1].startswith("torch")
+    if module is not None:
+        return not module[1].startswith("torch")
+    owners = set(re.findall(rf"\b(\w+)\.{name}\(", code)) if name else set()  # layers.Linear(…)
+    return bool(owners) and not owners <= {"nn", "torch"} and not any(_is_of_torch(one, code) for one in owners)
+
+
+def _is_of_torch(name: str, code: str) -> bool:
+    """Whether a name at the top of the source is torch, or a part of it."""
+    return (
+        re.search(rf"^\s*(?:import torch[\w.]* as {name}\b|from torch\S* import [^\n]*\b{name}\b)", code, re.M)
+        is not None
+    )
 
 
 def mistake(raised: Raised, code: str, line: str = "") -> str | None:

@@ -92,8 +92,10 @@ def is_own_mistake(raised: Raised, text: str, structure: Structure) -> bool:
     if raised.types[0] == "TypeError" and own_exceptions.hands_on(structure.line(raised.frames[-1][0])):
         return False
     made = re.match(r"(\w+)\.__init__\(\) ", raised.text)
-    if raised.types[0] == "TypeError" and made and not structure.imports.get(made[1], "torch").startswith("torch"):
-        return False  # what stands for a layer of another file may take other arguments
+    if raised.types[0] == "TypeError" and made:
+        owners = re.findall(rf"\b(\w+)\.{made[1]}\(", structure.line(raised.frames[-1][0]))
+        if not all(structure.imports.get(one, "torch").startswith("torch") for one in (made[1], *owners)):
+            return False  # what stands for a layer of another file may take other arguments
     if raised.types[0] == "TypeError":
         root = own_exceptions.ROOT_OF_A_NUMBER.search(raised.text)
         by_itself = (own_exceptions.OF_A_CALL, own_exceptions.NO_INSTANCE, own_exceptions.SIZE_CALLED)
