@@ -362,12 +362,23 @@ def test_a_file_that_trains_when_it_is_imported_is_graded(shared_engine):
     assert report.outcome == "passed", report.ungraded_because
 
 
-def test_a_forward_that_is_misspelt_is_told(shared_engine):
-    text = (HEAD + ATTEND.replace("def forward", "def forwward")).encode()
-    report = shared_engine.grade("mha", text, attempt="mine.py", reads=True)
+@pytest.mark.parametrize(
+    ("edits", "outcome"),
+    [
+        ([("def forward", "def forwward")], "failed"),
+        ([("def forward", "def _forward")], "ungraded"),
+        ([("def forward", "def forwward"), ("(nn.Module)", "(Base)")], "ungraded"),
+    ],
+    ids=["misspelt", "a name of its own", "of another base"],
+)
+def test_a_forward_that_is_misspelt_is_told(edits, outcome, shared_engine):
+    text = HEAD + "from .base import Base\n" + ATTEND
+    for old, new in edits:
+        text = text.replace(old, new)
+    report = shared_engine.grade("mha", text.encode(), attempt="mine.py", reads=True)
 
-    assert report.outcome == "ungraded"
-    assert "has no forward, and nothing calls its 'forwward'" in report.ungraded_because
+    assert report.outcome == outcome
+    assert ("has no forward, and nothing calls its 'forwward'" in report.ungraded_because) == ("forwward" in text)
 
 
 def test_a_config_at_module_level_serves_as_many_modules_as_a_grading_builds():

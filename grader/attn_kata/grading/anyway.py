@@ -165,7 +165,7 @@ def in_lines(source: bytes, code: Structure, definition: Definition | None, *, u
         for line in within(numbers, [each for each in reached if each.is_class or not one.of_classes])[:1]
         if one.id and not one.doubtful
     ]
-    misspelt = [] if definition is None else _misspelt(definition, texts)
+    misspelt = [] if definition is None else _misspelt(definition, code, texts)
     mistakes += misspelt
     notes = said(_ANYWAY, reached) + ([] if definition is None else _masks_never_read(definition))
     for other in others[:MOST_OTHERS]:
@@ -173,12 +173,23 @@ def in_lines(source: bytes, code: Structure, definition: Definition | None, *, u
     return Anyway(mistakes=mistakes, notes=notes)
 
 
-def _misspelt(definition: Definition, texts: list[str]) -> list[Shown]:
-    """The method of a class that is meant to be __init__ or forward, and that nothing calls; [] where there is none."""
+def _misspelt(definition: Definition, code: Structure, texts: list[str]) -> list[Shown]:
+    """The method of a class that is meant to be __init__ or forward, and that nothing calls; [] where it may be called.
+
+    A base class of another file may call it; and another file what has a name of its own, as `init` or `_forward`.
+    """
+    name = definition.misspelt
+    meant = bool(name) and ("forward" not in name if "init" not in name else "_" in name)
+    if not meant or _OF_MODULE_ALONE.match(definition.text) is None:
+        return []
+    if any(re.search(rf"\.{re.escape(name)}\(", one.text) for one in code.definitions):
+        return []
     first, last = definition.lines
-    begins = f"def {definition.misspelt}("
-    found = [line for line in range(first, last + 1) if texts[line - 1].strip().startswith(begins)]
-    return [Shown(id="python.misspelt_method", line=line) for line in found[:1]] if definition.misspelt else []
+    found = [line for line in range(first, last + 1) if texts[line - 1].strip().startswith(f"def {name}(")]
+    return [Shown(id="python.misspelt_method", line=line) for line in found[:1]]
+
+
+_OF_MODULE_ALONE = re.compile(r"class \w+\s*(?:\(\s*(?:(?:torch\.)?nn\.)?(?:Module)?\s*\))?\s*:")
 
 
 def _masks_never_read(definition: Definition) -> list[str]:
