@@ -207,3 +207,24 @@ def test_a_dropout_of_a_function_may_be_told_the_mode_by_its_caller(shared_engin
 
     assert told(graded(shared_engine, DROPS)) == set()
     assert told(graded(shared_engine, of_class)) == {"dropout.always"}
+
+
+@pytest.mark.parametrize("root", ["np.sqrt(D)", "math.sqrt(D)"])
+def test_a_line_with_a_root_by_numpy_raises_by_its_own_mistake_as_well(shared_engine: Engine, root: str) -> None:
+    text = f"""
+import numpy as np
+
+class Attend(nn.Module):
+    def __init__(self, width, n_heads):
+        super().__init__()
+        self.n_heads = n_heads
+        self.query, self.key, self.value, self.out = (nn.Linear(width, width) for _ in range(4))
+
+    def forward(self, x):
+        B, T, E = x.shape
+        D = E // self.n_heads
+        q, k, v = (layer(x).view(B, T, self.n_heads, D) for layer in (self.query, self.key, self.value))
+        weights = torch.softmax(torch.matmul(q, k) / {root}, dim=-1)
+        return self.out((weights @ v).reshape(B, T, E))
+"""
+    assert told(graded(shared_engine, text)) == {"score.not_transposed"}

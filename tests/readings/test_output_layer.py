@@ -138,8 +138,9 @@ def test_heads_that_go_through_identity_fail(graded) -> None:
         HEADS + USER.replace("BODY", MORE[0]),
         HEADS,
         IDENTITY.replace("nn.Identity()", "nn.Identity() if width == n_heads else nn.Identity()"),
+        IDENTITY + USER.replace("BODY", MORE[0]),
     ],
-    ids=["a layer elsewhere", "nobody uses it", "a choice"],
+    ids=["a layer elsewhere", "nobody uses it", "a choice", "a layer in a user"],
 )
 def test_heads_that_may_go_through_a_layer_elsewhere_pass_with_a_note(graded, text: str) -> None:
     report, _ = graded(text)

@@ -20,7 +20,7 @@ _ON_GPU = ("use_cuda", "USE_CUDA", "use_gpu", "USE_GPU")
 _DEVICE = re.compile(r"(?i)(?:\w+_)?device")
 _MAKES_A_LOGGER = re.compile(r"(?:get|create|setup|set_up|init|make|build)_?logger$")  # which may write files
 _LOGGER = re.compile(r"(?i)(?:\w*_)?log(?:ger|ging)?$")
-_PRINTS = re.compile(r"(?:print|log|debug)_\w+|(?:pretty_?)?print|pprint")
+_PRINTS = re.compile(r"(?:print|debug)_\w+|(?:pretty_?)?print|pprint")
 # trunc_normal_ of timm, and others that write into a weight; init_weight of a layer
 _FIRST_WEIGHTS = re.compile(
     r"(?:normal|uniform|init|scaling|constant|zeros|ones|xavier|kaiming|orthogonal)\w*_$"

@@ -51,7 +51,7 @@ def without_output(source: bytes, described: dict[str, Any]) -> tuple[tuple[str,
     if "H" not in sizes or "one_head" in read or "residual" in read or "no_output" in read:
         return (), ""
     adds = definition.name if known.is_block else usage.adds_it_as_it_is(definition, found)
-    nothing = _IDENTITY.format(name) if (name := usage.output_that_is_nothing(definition)) else ""
+    nothing = _IDENTITY.format(name) if (name := usage.output_that_is_nothing(definition, found)) else ""
     says = _ADDS.format(adds) if adds else nothing
     return ((*described["flags"], "no_output=yes"), says) if says else ((), "")
 

@@ -68,8 +68,6 @@ def is_own_mistake(raised: Raised, text: str, structure: Structure) -> bool:
     """Whether an exception in lines of the source would be raised however the code is read. `text`: all that it uses."""
     if not raised.frames or own_exceptions.OF_AN_ADAPTER in raised.text:
         return False
-    if _OF_NUMPY.search(structure.line(raised.frames[-1][0])):
-        return False  # it wants arrays, and is given tensors
     if raised.types[0] == "NameError":
         return _is_never_imported(raised, structure)
     if raised.types[0] == "UnboundLocalError":
@@ -101,8 +99,8 @@ def is_own_mistake(raised: Raised, text: str, structure: Structure) -> bool:
         by_itself = (own_exceptions.OF_A_CALL, own_exceptions.NO_INSTANCE, own_exceptions.SIZE_CALLED)
         if any(one.search(raised.text) for one in by_itself) or own_exceptions.lacks_a_tensor(raised.text, text):
             return True
-        if own_exceptions.names_what_is_not_there(raised.text):
-            return True
+        if own_exceptions.names_what_is_not_there(raised.text):  # but NumPy wants arrays, and asks tensors by its names
+            return _OF_NUMPY.search(structure.line(raised.frames[-1][0])) is None
         if own_exceptions.OF_A_FRACTION.search(raised.text):  # that no rate was taken for a size, a division must say
             return _FRACTION.search(code_of(text)) is not None
         return root is not None and _is_of_sizes(root[1], text)

@@ -23,14 +23,24 @@ def adds_it_as_it_is(definition: Definition, structure: Structure) -> str:
 
     Every class that uses it must do so, as a layer of another one may be the output layer: BertSelfOutput.
     """
+    used, straight = _users(definition, structure)
+    return used[0] if used and straight else ""
+
+
+def _users(definition: Definition, structure: Structure) -> tuple[list[str], bool]:
+    """The classes of the source that use it, and whether each of them adds what it returns straight to something."""
     found = {other.name: _calls_in(definition, other, structure) for other in structure.definitions}
     used = {name: (tree, calls) for name, (tree, calls) in found.items() if calls}
-    straight = all(_is_added(call, _parents(tree)) for tree, calls in used.values() for call in calls)
-    return next(iter(used), "") if straight else ""
+    return list(used), all(_is_added(call, _parents(tree)) for tree, calls in used.values() for call in calls)
 
 
-def output_that_is_nothing(definition: Definition) -> str:
-    """The attribute with the name of an output layer that is always nn.Identity(), and that the call applies; or ""."""
+def output_that_is_nothing(definition: Definition, structure: Structure) -> str:
+    """The attribute with the name of an output layer that is always nn.Identity(), and that the call applies; or "".
+
+    "" too where a class of the source uses it and may have the layer itself.
+    """
+    if not _users(definition, structure)[1]:
+        return ""
     code = code_of(definition.text)
     for name in re.findall(r"^\s*self\.(\w+)\s*=\s*(?:torch\.)?nn\.Identity\(\)\s*$", code, re.MULTILINE):
         always = len(re.findall(rf"\bself\.{name}\s*=(?!=)", code)) == 1
