@@ -1048,42 +1048,6 @@ def test_a_tiny_bias_is_seen_and_a_lost_fill_is_none(fill: str, tiny: bool) -> N
     assert lines.mask_adds_almost_nothing(source.encode()) is tiny
 
 
-OF_HEADS = """
-import math, torch
-from torch import nn
-
-
-class Attend(nn.Module):
-    def __init__(self, config):
-        super().__init__()
-        self.d_model, self.d_k = config.get("d_model"), config.get("d_k")
-        self.query, self.key = nn.Linear(self.d_model, self.d_k), nn.Linear(self.d_model, self.d_k)
-
-    def forward(self, x):
-        scores = self.query(x) @ self.key(x).mT
-        return torch.softmax(scores / math.sqrt(self.d_model), dim=-1)
-"""
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "found"),
-    [
-        ("", "", True),
-        ("math.sqrt(self.d_model)", "self.d_model ** 0.5", False),  # nothing says that it is a number
-        ('config.get("d_model"), config.get("d_k")', "config, config // 8", True),
-        ("sqrt(self.d_model)", "sqrt(self.d_k)", False),
-        ('config.get("d_k")', "self.d_model", False),
-        ("nn.Linear(self.d_model, self.d_k)", "nn.Linear(self.d_model, self.d_model)", False),
-        ("scores = self.query(x) @ self.key(x).mT", "scores = self.query(x) + self.key(x)", False),
-    ],
-)
-def test_a_scale_by_the_width_is_seen_where_queries_have_the_size_of_a_head(old: str, new: str, found: bool) -> None:
-    assert old in OF_HEADS
-    source = OF_HEADS.replace(old, new) if old else OF_HEADS
-
-    assert bool(lines.scale_by_width(source.encode(), every=True)) is found
-
-
 @pytest.mark.parametrize(("fill", "found"), [("masked_fill_", [5]), ("masked_fill", [])])
 def test_a_tiny_fill_in_place_is_not_lost(fill: str, found: list[int]) -> None:
     source = (

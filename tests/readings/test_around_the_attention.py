@@ -518,3 +518,43 @@ def test_a_layer_that_nothing_reads_is_none_of_them(shared_engine):
 
     assert report.passed, report.ungraded_because
     assert "o=projection.weight" in " ".join(report.reading["flags"])
+
+
+def test_matrices_in_a_list_may_be_known_in_another_way(shared_engine):
+    text = MATRICES.replace(
+        "self.WQ, self.WK, self.WV = [], [], []", "self.WQ = []\n        self.WK = []\n        self.WV = []"
+    )
+    for name in ("WQ", "WK", "WV"):
+        known = f"        for i, one in enumerate(self.{name}):\n            self.register_parameter(f'{name}_{{i}}', one)\n"
+        text = text.replace("        self.WO =", f"{known}        self.WO =")
+
+    assert not told(shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True))
+
+
+NORMALIZED = """
+class Normalization(nn.Module):
+    def forward(self, scores):
+        return torch.softmax(scores, dim=-1)
+
+
+class Attend(nn.Module):
+    def __init__(self, width, n_heads):
+        super().__init__()
+        self.n_heads = n_heads
+        self.query, self.key, self.value, self.out = (nn.Linear(width, width) for _ in range(4))
+        self.normalize = Normalization()
+
+    def mask_properly(self, scores):
+        return scores.masked_fill(torch.ones_like(scores).triu(1) == 1, float("-inf"))
+
+    def forward(self, x):
+        q, k, v = (layer(x).unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for layer in (self.query, self.key, self.value))
+        weights = self.normalize(self.mask_properly(q @ k.mT / math.sqrt(q.shape[-1])))
+        return self.out((weights @ v).transpose(1, 2).flatten(2))
+"""
+
+
+def test_a_normalization_of_scores_is_no_norm_and_what_masks_properly_turns_nothing(shared_engine):
+    report = shared_engine.grade("mha", (HEAD + NORMALIZED).encode(), attempt="mine.py", reads=True)
+
+    assert report.passed, report.ungraded_because

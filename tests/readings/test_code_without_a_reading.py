@@ -228,3 +228,37 @@ class Attend(nn.Module):
         return self.out((weights @ v).reshape(B, T, E))
 """
     assert told(graded(shared_engine, text)) == {"score.not_transposed"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("x.view(*x.shape[:2]", "x.ndata.view(*x.shape[:2]"),  # a graph, which the calls do not give
+        ("B, T, E = x.shape", "B, T, E = x.shape\n        x = x.transpose(1, 4)"),  # a video
+        ("B, T, E = x.shape", "B, T, E = x.shape\n        x = x + self.bias_of_edges"),  # which its owner sets
+        ("weights = ", "def look():\n            return out\n        out = "),  # read by a function inside
+    ],
+)
+def test_what_another_input_or_another_function_would_do_is_no_verdict(
+    shared_engine: Engine, old: str, new: str
+) -> None:
+    text = GATED.replace(old, new, 1)
+    if "look" in new:
+        text = (
+            text.replace("(weights @ three)", "(look() @ three)")
+            .replace("out = (look", "mixed = (look")
+            .replace("* out)", "* mixed)")
+        )
+    owner = "\n\nclass Owner(GatedAttention):\n    def __init__(self):\n        self.attention.bias_of_edges = 0\n"
+    assert not told(graded(shared_engine, text + owner * ("bias_of_edges" in new)))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        '\nif __name__ == "__main__":\n    GatedAttention.__init(None, 8, 2)\n',
+        "\n    __init__ = __init\n",
+    ],
+)
+def test_a_method_that_the_file_names_elsewhere_is_not_misspelt(shared_engine: Engine, more: str) -> None:
+    assert not told(graded(shared_engine, GATED.replace("def __init__(self, width", "def __init(self, width") + more))

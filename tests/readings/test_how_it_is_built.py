@@ -843,3 +843,18 @@ def test_a_word_that_the_code_cannot_do_without_is_given_and_others_are_left_out
     assert report.passed, report.ungraded_because
     assert report.reading is not None
     assert "config.kind='plain'" in str(report.reading["flags"]).replace('"', "'")
+
+
+def test_of_words_the_one_for_what_is_plain_is_given(shared_engine):
+    text = ATTEND.replace("width, n_heads):", "width, n_heads, kernel):").replace(
+        "        super().__init__()\n", "        super().__init__()\n        self.kernel = kernel\n"
+    )
+    text = text.replace(
+        "        weights = torch.softmax(",
+        '        if self.kernel == "relu":\n            act = lambda s, dim: torch.relu(s)\n'
+        '        elif self.kernel == "softmax":\n            act = torch.softmax\n'
+        "        else:\n            raise ValueError(kernel)\n        weights = act(",
+    )
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "passed", (report.ungraded_because, report.diagnosis)

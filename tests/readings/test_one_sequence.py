@@ -47,12 +47,26 @@ def test_a_softmax_along_dimension_1_is_right_only_where_words_say_that_there_is
 T_OF_KEYS = MODULE.replace("k.transpose(-2, -1)", "k.T").replace("dim=1", "dim=-1")
 
 
+OF_BATCH = ["layout.T_of_batch"]
+
+
 @pytest.mark.parametrize(
-    ("shape", "mistakes"),
-    [("(T, width)", []), ("(batch_size, T, width)", ["layout.T_of_batch"]), ("", [])],
+    ("words", "mistakes"),
+    [
+        ("", []),
+        ('"""x: (T, width)"""', []),
+        ('"""x: (batch_size, T, width)"""', OF_BATCH),
+        (
+            '"""\n        Args:\n            x (Tensor): inputs of shape (batch_size, seq_length, d_in).\n        """',
+            OF_BATCH,
+        ),
+        ('"""x: one sequence; a batch (B, T, width) comes later"""', []),
+        ("# called for each sequence of a batch (b, t, e)", []),
+        ('"""x: (T, width), not (B, T, width)"""', []),
+    ],
 )
-def test_words_that_say_that_there_is_a_batch_are_believed(shape, mistakes, shared_engine):
-    text = T_OF_KEYS.replace("x):\n", f"x):  # {shape}\n")
+def test_words_that_say_that_there_is_a_batch_are_believed(words, mistakes, shared_engine):
+    text = T_OF_KEYS.replace("x):\n", f"x):\n        {words}\n")
     report = shared_engine.grade("self_attention", (HEAD + text).encode(), attempt="mine.py", reads=True)
 
     assert [each.id for one in report.diagnosis for each in one.mistakes] == mistakes

@@ -142,6 +142,7 @@ def test_the_role_of_a_layer_by_its_name(name, role):
         ("mask: 0 keep, -inf padding", "additive"),
         ("apply the mask (non-padding=0, padding=large negative)", "additive"),
         ("mask: real=0, padding=1", "hide"),
+        ("mask: 1 = attend, pad=0, fill=-1e9", "keep"),
         ("mask: 1 for real tokens and 0 for padding", "keep"),
         ("mask: positions with 0 get -1e9", None),
         ("mask: 0 for visible keys, -1e9 for hidden ones", "additive"),

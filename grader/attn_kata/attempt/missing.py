@@ -17,7 +17,7 @@ from attn_kata.protocol.usual_names import USUAL_FUNCTION, USUAL_LAYERS, USUAL_N
 
 _PROCESSOR = ("device", "DEVICE")
 _ON_GPU = ("use_cuda", "USE_CUDA", "use_gpu", "USE_GPU")
-_DEVICE = re.compile(r"(?i)(?:\w+_)?device")
+_DEVICE = re.compile(r"(?:default|torch|gpu|main|my|current)_device|(?:[A-Z]+_)?DEVICE")
 _MAKES_A_LOGGER = re.compile(r"(?:get|create|setup|set_up|init|make|build)_?logger$")  # which may write files
 _LOGGER = re.compile(r"(?i)(?:\w*_)?log(?:ger|ging)?$")
 _PRINTS = re.compile(r"(?:print|debug)_\w+|(?:pretty_?)?print|pprint")

@@ -22,12 +22,12 @@ def processor() -> Any:
     return torch.device("cpu")
 
 
-def all_equal(*sizes: Any) -> None:
+def aeq(*sizes: Any) -> None:
     """As OpenNMT's `aeq`: raises AssertionError where the sizes differ."""
     assert all(one == sizes[0] for one in sizes), f"Not all arguments have the same value: {sizes}"
 
 
-def mask_of_lengths(lengths: Any, max_len: Any = None, *more: Any) -> Any:
+def sequence_mask(lengths: Any, max_len: Any = None, *more: Any) -> Any:
     """As OpenNMT's `sequence_mask`: (B, max_len), True for the tokens. With x (B, T, …) before the lengths, the book's."""
     import torch
 
@@ -69,19 +69,21 @@ class TriangularCausalMask:
         self.mask = ones.triu(1)
 
 
-def drop_path(rate: Any = 0.0, *given: Any, **named: Any) -> Any:
-    """In the place of `DropPath`, which drops whole samples of a residual in training: a layer that drops nothing."""
-    from torch import nn
+class DropPath:
+    """In the place of the layer that drops whole samples of a residual in training, or of the function: it drops nothing."""
 
-    return nn.Identity()
+    def __new__(cls, *given: Any, **named: Any) -> Any:
+        import torch
+
+        return given[0] if given and torch.is_tensor(given[0]) else torch.nn.Identity()
 
 
 HELPERS = {
-    "DropPath": drop_path,
+    "DropPath": DropPath,
     "TriangularCausalMask": TriangularCausalMask,
     "masked_softmax": masked_softmax,
-    "aeq": all_equal,
-    "sequence_mask": mask_of_lengths,
+    "aeq": aeq,
+    "sequence_mask": sequence_mask,
     "exists": exists,
     "default": default,
 }
@@ -179,18 +181,23 @@ def layer(name: str) -> Any:
     """The layer of torch.nn; a Softmax that is given scores is the function."""
     from torch import nn
 
-    return softmax_or_layer if name == "Softmax" else getattr(nn, name)
+    return Softmax if name == "Softmax" else getattr(nn, name)
 
 
-def softmax_or_layer(*given: Any, **named: Any) -> Any:
-    """torch's softmax of scores, or the layer with a dimension."""
-    import torch
+class Softmax:
+    """torch's softmax of scores, or the layer; along the last dimension where none is given."""
 
-    return softmax(*given, **named) if given and torch.is_tensor(given[0]) else torch.nn.Softmax(*given, **named)
+    def __new__(cls, *given: Any, **named: Any) -> Any:
+        import torch
+
+        if given and torch.is_tensor(given[0]):
+            return softmax(*given, **named)
+        return torch.nn.Softmax(*given, **named) if given or named else torch.nn.Softmax(dim=-1)
 
 
-def says_nothing(*given: Any, **named: Any) -> None:
-    """In the place of what prints."""
+def says_nothing(*given: Any, **named: Any) -> Any:
+    """In the place of what prints: it gives back what it is given first."""
+    return given[0] if given else None
 
 
 def module() -> type:

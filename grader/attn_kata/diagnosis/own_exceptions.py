@@ -145,7 +145,7 @@ def hands_on(line: str) -> bool:
     return re.search(r"\(\s*\*\w+\s*,\s*\*\*\w+\s*\)", line) is not None
 
 
-_OF_A_CONSTRUCTOR = re.compile(r"^(\w+)\.__init__\(\) ")
+_OF_A_CONSTRUCTOR = re.compile(r"^(\w+)(?:\.__init__)?\(\) ")  # or of a function
 
 
 def is_of_a_stand_in(text: str, code: str) -> bool:

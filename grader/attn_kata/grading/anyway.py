@@ -100,11 +100,6 @@ _LINES = (
         find=lines.scale_by_heads,
     ),
     _Line(
-        id="scale.embed_dim",
-        does="scales by the whole width, and its queries have the size of a head",
-        find=lines.scale_by_width,
-    ),
-    _Line(
         id="dropout.always",
         does="drops weights in eval() too, as its dropout_p does not ask for self.training",
         find=lines.drop_in_eval_too,
@@ -165,8 +160,7 @@ def in_lines(source: bytes, code: Structure, definition: Definition | None, *, u
         for line in within(numbers, [each for each in reached if each.is_class or not one.of_classes])[:1]
         if one.id and not one.doubtful
     ]
-    misspelt = [] if definition is None else _misspelt(definition, code, texts)
-    mistakes += misspelt
+    mistakes += [] if definition is None else _misspelt(definition, code, texts)
     notes = said(_ANYWAY, reached) + ([] if definition is None else _masks_never_read(definition))
     for other in others[:MOST_OTHERS]:
         notes += said(f"{other.name} is not graded, but line {{line}} ", [other])
@@ -174,22 +168,22 @@ def in_lines(source: bytes, code: Structure, definition: Definition | None, *, u
 
 
 def _misspelt(definition: Definition, code: Structure, texts: list[str]) -> list[Shown]:
-    """The method of a class that is meant to be __init__ or forward, and that nothing calls; [] where it may be called.
+    """The method of an nn.Module that is meant to be __init__ or forward, and that nothing in the file names; else [].
 
-    A base class of another file may call it; and another file what has a name of its own, as `init` or `_forward`.
+    Where another class is the base, that may call it. A name that somebody could choose, as `init` or `_forward`, is none.
     """
     name = definition.misspelt
-    meant = bool(name) and ("forward" not in name if "init" not in name else "_" in name)
-    if not meant or _OF_MODULE_ALONE.match(definition.text) is None:
+    could_be_chosen = "forward" in name if "init" not in name else not name.startswith("_")
+    of_torch = code.imports.get("nn", "").startswith("torch")
+    if not name.islower() or could_be_chosen or not of_torch or _OF_MODULE.match(definition.text) is None:
         return []
-    if any(re.search(rf"\.{re.escape(name)}\(", one.text) for one in code.definitions):
-        return []
+    found = [line for line, text in enumerate(texts, 1) if re.search(rf"\b{re.escape(name)}\b", text)]
     first, last = definition.lines
-    found = [line for line in range(first, last + 1) if texts[line - 1].strip().startswith(f"def {name}(")]
-    return [Shown(id="python.misspelt_method", line=line) for line in found[:1]]
+    is_here = len(found) == 1 and first <= found[0] <= last
+    return [Shown(id="python.misspelt_method", line=found[0])] if is_here else []
 
 
-_OF_MODULE_ALONE = re.compile(r"class \w+\s*(?:\(\s*(?:(?:torch\.)?nn\.)?(?:Module)?\s*\))?\s*:")
+_OF_MODULE = re.compile(r"class \w+\s*\(\s*(?:torch\.)?nn\.Module\s*\)\s*:")
 
 
 def _masks_never_read(definition: Definition) -> list[str]:

@@ -39,8 +39,8 @@ _SET_NOWHERE = (
 _HELD = "{function} is given its weights. It is read as the forward of a module that holds them, {module}"
 _METHOD_ALONE = "Only {method} is graded, as if it were the forward of {whole}. What calls it is not graded"
 _NO_SUCH_MASK = "What you said of its mask has no effect: the code takes no mask"
-# What a script sets for all that it calls; without it, the processor.
-_PROCESSOR = ("device", "DEVICE", "use_cuda", "USE_CUDA", "use_gpu", "USE_GPU")
+# What a script sets for all that it calls. Without it: the processor, and no GPU.
+_SET_BY_SCRIPTS = ("device", "DEVICE", "use_cuda", "USE_CUDA", "use_gpu", "USE_GPU")
 MOST_OBSERVED = 4  # definitions whose calls are followed, where there is no reading
 MOST_SECONDS = 3.0  # for all of them, which may be slow
 _SURE = "You are sure of this reading (sure=yes), so what no known mistake explains counts as wrong"
@@ -113,7 +113,7 @@ class Read:
         structure, definition = source.structure, source.structure.find(reading.entry)
         said = [_NO_IMPORTS.format(names=", ".join(structure.assumed))] if structure.assumed else []
         reads = {name for one in structure.reach(definition) for name in one.reads} if definition is not None else set()
-        given = [*(name for name, _ in reading.globals), *(name for name in _PROCESSOR if name in reads)]
+        given = [*(name for name, _ in reading.globals), *(name for name in _SET_BY_SCRIPTS if name in reads)]
         nowhere = [name for name in given if name in structure.unset]
         said += [_SET_NOWHERE.format(names=", ".join(nowhere))] if nowhere else []
         said += [_SURE] * reading.sure

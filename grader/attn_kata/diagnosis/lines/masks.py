@@ -176,8 +176,24 @@ def _epsilon(node: ast.expr) -> bool:
 
 def _dropped(program: Program, node: ast.AST) -> bool:
     statement = program.parents.get(node)
+    if not isinstance(statement, ast.Expr | ast.Assign) or not goes_nowhere(program, statement):
+        return False
     in_place = isinstance(node, ast.Call) and callee(node).endswith("_")
-    return isinstance(statement, ast.Expr | ast.Assign) and goes_nowhere(program, statement) and not in_place
+    return not in_place or not _goes_into_softmax(program, node)  # type: ignore[arg-type]
+
+
+def _goes_into_softmax(program: Program, call: ast.Call) -> bool:
+    """Whether a softmax below takes what a call has changed in place, by its name: then it was scores, and no norms."""
+    tensor = subject(call)
+    if not isinstance(tensor, ast.Name):
+        return False
+    for other in program.calls():
+        if "softmax" in callee(other).lower() and program.scope(other) is program.scope(call):
+            taken = [*other.args[:1], *([other.func.value] if isinstance(other.func, ast.Attribute) else [])]
+            named = any(isinstance(one, ast.Name) and one.id == tensor.id for one in taken)
+            if named and position(other) > position(call):
+                return True
+    return False
 
 
 def _tiny(by: float | None) -> bool:

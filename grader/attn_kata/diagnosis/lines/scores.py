@@ -100,86 +100,6 @@ def by_heads(program: Program) -> list[ast.AST]:
     return [one.made for one in plain if _NUMBER_OF_HEADS.fullmatch(ast.unparse(one.base).rpartition(".")[2])]
 
 
-_WIDTH = re.compile(
-    r"(?i)d_?model|dim_?model|model_?(?:dim|size)|hidden_(?:dim|size)|(?:n_?)?emb(?:ed(?:ding)?)?s?_?(?:dim|size|d)?s?|n_?embd"
-)
-_HEAD_SIZE = re.compile(
-    r"(?i)d_?(?:k|q|qk|head)|head_?(?:dim|size)s?|dim_?(?:per_?)?head|size_per_head|\w*head_(?:dim|size)"
-)
-
-
-def by_width(program: Program) -> list[ast.AST]:
-    """Where the scores of heads are divided by the root of the whole width, in a class that makes queries of another size.
-
-    Its layers give a size of a head, or a view has one beside the number of heads: nn.Linear(d_model, d_k), sqrt(d_model).
-    """
-    found = []
-    for one in scalings(program):
-        owner = program.owner(one.node)
-        named = {name for name in (_plain(one.base), _named_root(one.node)) if _WIDTH.fullmatch(name)}
-        if one.exponent != -0.5 or owner is None or not named or not _scales_product(program, one):
-            continue
-        sizes = {name for call in program.calls() if program.owner(call) is owner for name in _head_sizes(call)}
-        if sizes and not any(_may_be_the_width(program, owner, name, named) for name in sizes):
-            found.append(one.made)
-    return found
-
-
-def _plain(node: ast.expr) -> str:
-    """`d_model`, of that name and of `self.d_model`; "" for anything that is computed."""
-    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
-
-
-def _named_root(node: ast.AST) -> str:
-    """The one name whose root is taken in a place that scales: `d_model`, whatever it was set to."""
-    inside = [call for call in ast.walk(node) if isinstance(call, ast.Call) and callee(call) == "sqrt"]
-    names = {_plain(one) for call in inside for one in (subject(call),) if one is not None}
-    return names.pop() if len(names) == 1 else ""
-
-
-def _scales_product(program: Program, one: Scaling) -> bool:
-    """Whether what is scaled is a product of two tensors."""
-    every = {node for node, _, _ in products(program)} | {call for call in program.calls() if callee(call) == "einsum"}
-    for tensor, by, _, _ in _factors(one.node):
-        if is_number(program, tensor) or not is_number(program, by):
-            continue
-        made = program.value(tensor) if isinstance(tensor, ast.Name) else tensor
-        if made is not None and any(node in every for node in ast.walk(made)):
-            return True
-    return False
-
-
-def _head_sizes(call: ast.Call) -> list[str]:
-    """The names of the size of a head in a layer's outputs, in a view beside the heads, or in a matrix for each head."""
-    name = callee(call)
-    given = other_arguments(call) if is_method(call) else call.args
-    if len(given) == 1 and isinstance(given[0], ast.Tuple | ast.List):
-        given = given[0].elts
-    if name == "Linear":
-        given = [*call.args[1:2], *(one.value for one in call.keywords if one.arg == "out_features")]
-    elif not (name in ("view", "reshape") and len(given) == 4) and not (name == "Tensor" and len(given) == 3):
-        return []
-    return [plain for plain in map(_plain, given) if _HEAD_SIZE.fullmatch(plain)]
-
-
-def _may_be_the_width(program: Program, owner: ast.ClassDef, name: str, widths: set[str]) -> bool:
-    """Whether the class sets this size to the width, undivided: self.d_k = d_model, self.d_k = d_k or d_model."""
-    for node in program.each(ast.Assign):
-        if program.owner(node) is not owner or not isinstance(node, ast.Assign):
-            continue
-        for target in node.targets:
-            pairs = [(target, node.value)]
-            if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
-                pairs = list(zip(target.elts, node.value.elts, strict=False))
-            for set_to, value in pairs:
-                parts = list(ast.walk(value))
-                divides = any(isinstance(part, ast.BinOp) for part in parts)
-                mentions_it = any(_plain(part) in widths for part in parts if isinstance(part, ast.expr))
-                if _plain(set_to) == name and mentions_it and not divides:
-                    return True
-    return False
-
-
 def _is_right(program: Program, id: str, base: ast.expr) -> bool:
     """Whether a size is clearly right: the last size of the queries, or the width divided by the number of heads."""
     if isinstance(base, ast.BinOp) and isinstance(base.op, ast.FloorDiv) and id != "scale.heads":
@@ -313,7 +233,7 @@ def made_of_scores(program: Program) -> list[ast.AST]:
         for call in program.calls()
         if callee(call) == "Softmax"
         and isinstance(call.func, ast.Attribute)
-        and is_module(call.func.value)
+        and ast.unparse(call.func.value) in ("nn", "torch.nn")
         and call.args
         and (keyword(call, "dim") is not None or len(call.args) > 1)
     ]

@@ -71,9 +71,26 @@ def softmaxes_for_nothing(program: Program) -> list[ast.AST]:
         node, owner = program.parents.get(call), program.owner(call)
         target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
         alone = owner is not None and [program.owner(one) for one in every].count(owner) == 1
-        if alone and node is not None and isinstance(target, ast.Name) and goes_nowhere(program, node):
+        around = program.function(call)
+        if (
+            not alone
+            or around is None
+            or node is None
+            or not isinstance(target, ast.Name)
+            or keyword(call, "out") is not None
+        ):
+            continue
+        if not _may_be_taken_elsewhere(owner, around) and goes_nowhere(program, node):
             found.append(node)
     return found
+
+
+def _may_be_taken_elsewhere(owner: ast.ClassDef | None, around: ast.AST) -> bool:
+    """Whether a softmax is computed in another way too, or a name may be read by another function."""
+    shared = (ast.Global, ast.Nonlocal, ast.Lambda, ast.FunctionDef)
+    inside = any(isinstance(one, shared) for one in ast.walk(around) if one is not around)
+    named = {one.attr for one in ast.walk(owner) if isinstance(one, ast.Attribute)} if owner is not None else set()
+    return inside or bool(named & {"exp", "exp_", "scaled_dot_product_attention", "log_softmax"})
 
 
 def _is_softmax(program: Program, call: ast.Call) -> bool:

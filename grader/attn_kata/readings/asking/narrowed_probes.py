@@ -31,7 +31,7 @@ def as_square(probe: Probe) -> Probe | None:
 
     Those that are square already may have as many tokens as a head has numbers: a scale by their number would pass.
     """
-    count = min(one.shape[-2] for one in probe.args[:2])
+    count = min(one.shape[-2] for one in probe.args[:2] if isinstance(one, Tensor))  # a self-attention may have no mask
     args = []
     for one in probe.args:
         if isinstance(one, Tensor) and one.dim() > 1:

@@ -44,7 +44,7 @@ def symbol_of(parameter: Parameter, definition: Definition, text: str, contract:
         return None  # of parameters of its own, which the contract's layers do not have
     if symbol == "L" and parameter.default == "None" and _WITHOUT_TABLE.search(text) is None:
         return None  # a table of that length that it can do without
-    if symbol in ("E", "D") and parameter.default == "None" and _is_switch(parameter.name, text):
+    if symbol in ("E", "D") and parameter.default == "None" and _is_switch(parameter.name, definition):
         return None  # what it switches on: attention_size, of a window
     is_size = parameter.name.lower().endswith("size")
     is_size = is_size or re.search(rf"Linear\(\s*{re.escape(parameter.name)}\s*,", text) is not None
@@ -55,10 +55,11 @@ def symbol_of(parameter: Parameter, definition: Definition, text: str, contract:
     return _for_contract(symbol, parameter.name, [one.name for one in definition.build], contract, parameter.default)
 
 
-def _is_switch(name: str, text: str) -> bool:
-    """Whether the code asks if it has this size before it does something: `if self._attention_size is not None:`."""
-    own = rf"self\._?{re.escape(name)}"
-    return re.search(rf"^\s*if\s+{own}\s*(?:is\s+not\s+None\s*)?:", code_of(text), re.MULTILINE) is not None
+def _is_switch(name: str, definition: Definition) -> bool:
+    """Whether its call asks for this size before it does something, `if self._size is not None:`, and its constructor never."""
+    asks = re.compile(rf"^\s*if\s+(?:self\._?)?{re.escape(name)}\s*(?:is\s+not\s+None\s*)?:", re.MULTILINE)
+    build, _, call = code_of(definition.text).partition("def forward(")
+    return asks.search(call) is not None and asks.search(build) is None
 
 
 _WITHOUT_TABLE = re.compile(

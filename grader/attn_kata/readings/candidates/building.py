@@ -285,13 +285,20 @@ def with_scales(reading: Reading, text: str) -> list[Reading]:
     return list(dict.fromkeys((reading, replace(reading, build=other))))
 
 
+_PLAIN = re.compile(
+    r"(?i)(?:vanilla|naive|manual|plain|standard|eager|normal|default|softmax|basic|dense|full|scaled|scaled_dot(?:_product)?)"
+    r"(?:_?att(?:ention|n)?)?"
+)
+
+
 def _with_needed_words(pairs: list[tuple[str, str]], text: str) -> list[tuple[str, str]]:
-    """The same, with the first word that the source compares an argument with, where it raises for any other."""
+    """The same, with a word for what is plain, of those that the source compares an argument with and raises for all others."""
     found = []
     for name, value in pairs:
         last = name.rpartition(".")[2]
         raises = re.search(rf"\belse:\s*raise\b[^\n]*\b{re.escape(last)}\b", text) is not None
         words = arguments.allowed(last, text) if value == "None" and raises else []
+        words = [word for word in words if _PLAIN.fullmatch(word.strip("'"))]
         found.append((name, words[0] if words else value))
     return found
 

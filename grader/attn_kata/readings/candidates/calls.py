@@ -106,7 +106,7 @@ def with_call(reading: Reading, definition: Definition, structure: Structure, co
     of_any_rank = "dims" in contract.left_out
     turned = [replace(one, order=layouts.channels_first(definition, structure), dims=3 * of_any_rank) for one in found]
     if of_any_rank:
-        dimensions = (3,) if layouts.says_batch(definition.text) else (3, 2)
+        dimensions = (3,) if layouts.says_batch(definition) else (3, 2)
         found = [replace(one, dims=dims) for dims in dimensions for one in found]
     if turned[0].order:
         found = turned + found

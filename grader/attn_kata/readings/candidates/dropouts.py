@@ -57,9 +57,15 @@ def bypassed(definition: Definition, structure: Structure, contract: Contract) -
 def _is_norm(made: str, structure: Structure) -> bool:
     """Whether it is a norm, or a function of the source that makes one: Normalize(channels)."""
     maker = structure.find(made)
-    makes = re.search(r"\breturn\s+[\w.]*\w*Norm(?:\dd)?\(", maker.text) if maker and not maker.is_class else None
-    named = made in vocabulary.NORMS or made.endswith("Norm") or _NORMALIZATION.fullmatch(made) is not None
-    return named or makes is not None
+    if made in vocabulary.NORMS or made.endswith("Norm"):
+        return True
+    if _NORMALIZATION.fullmatch(made):
+        own = code_of(maker.text) if maker is not None else ""
+        return maker is None or ("mean" in own and re.search(r"std|var", own) is not None and "softmax" not in own)
+    if maker is None or maker.is_class:
+        return False
+    answers = re.findall(r"\breturn\b([^\n]*)", code_of(maker.text))
+    return bool(answers) and all(re.match(r"\s*[\w.]*Norm(?:\dd)?\(", one) for one in answers)
 
 
 def _outputs(definition: Definition, contract: Contract) -> list[str]:

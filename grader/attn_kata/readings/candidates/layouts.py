@@ -117,10 +117,14 @@ def says_one_sequence(text: str) -> bool:
     return _ONE_SEQUENCE.search(text) is not None and _BATCH.search(text) is None
 
 
-_OF_BATCHES = re.compile(r"[(\[]\s*(?:b|bs|bsz|n?_?batch\w*)\s*,\s*\w+\s*,\s*\w+\s*[)\]]", re.IGNORECASE)
+_SHAPE_OF_BATCH = r"[\[(]\s*(?:b|bs|bsz|n?_?batch\w*)\s*,\s*\w+\s*,\s*\w+\s*[\])]"
 
 
-def says_batch(text: str) -> bool:
-    """Whether a comment or a docstring of a source says that tensors are (batch, length, size)."""
-    words = "\n".join(re.findall(r"#[^\n]*|\"\"\"[\s\S]*?\"\"\"|'''[\s\S]*?'''", text))
-    return _OF_BATCHES.search(words) is not None
+def says_batch(definition: Definition) -> bool:
+    """Whether a docstring says of an input of the call that it is (batch, length, size), and none speaks of one sequence."""
+    words = "\n".join(re.findall(r"\"\"\"[\s\S]*?\"\"\"|'''[\s\S]*?'''", definition.text))
+    inputs = "|".join(re.escape(one.name) for one in definition.call)
+    said = rf"^[\s\"']*(?::param\s+)?`*(?:{inputs})\b`*\s*(?:\([^()\n]*\)\s*)?:[^\n]*{_SHAPE_OF_BATCH}"
+    of_one = re.search(r"(?i)one sequence|single sequence|no batch|without (?:a )?batch|\bnot\b", words) is not None
+    found = bool(inputs) and re.search(said, words, re.IGNORECASE | re.MULTILINE) is not None
+    return found and not of_one and _ONE_SEQUENCE.search(definition.text) is None

@@ -73,7 +73,8 @@ _MINUS = (
     rf"|(?<![=!<>])(?<![=!<>] )\b0(?:\.0)?\s+(?:for|keeps?|kept|at|on)\b{_OTHERS}(?:and|or|,)\s*{_LEAST}(?:\.0)?\s*"
     r"(?:for|elsewhere|otherwise|at|on|where|in|pad|mask|hid|future)"
     # "real=0, padding=large negative"
-    rf"|(?<![=!<>])=\s*0(?:\.0)?\s*(?:,|;|and|or)\s*[^\n.;]{{0,30}}?(?:=|:|\bis|\bare)\s*(?:an? )?(?:very )?{_LEAST}"
+    rf"|\b(?:real|keep|kept|valid|visible|tokens?|attend|allowed)\s*=\s*0(?:\.0)?\s*(?:,|;|and|or)\s*"
+    rf"(?:pad\w*|mask\w*|hid\w*|invalid|ignor\w*|future)\s*=\s*{_LEAST}"
     r"|precomputed for all layers"
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from attn_kata.readings.source import vocabulary
-from attn_kata.readings.source.structure import Definition, Structure
+from attn_kata.readings.source.structure import Definition, Structure, code_of
 
 # What a parameter of a call gets, so that nothing is turned: angles of 0, and positions of 0.
 _GIVEN = {
@@ -22,7 +22,8 @@ GIVEN = {name: value for value, names in _GIVEN.items() for name in names.split(
 ANGLES_OF_0 = "angle = places"
 ANGLES = "angle = places + (_torch.arange(places.shape[0], dtype=places.dtype){first})[:, None]"
 NO_TURN = "no_turn"  # what a constructor gets that must be given a rotation
-_TURNS = re.compile(r"rot(?:ary|ate|or)|rope|rotemb", re.IGNORECASE)
+_TURNS = re.compile(r"rot(?:ary|ate|or)|(?<![pu])rope|rotemb", re.IGNORECASE)
+_SAYS_IT_TURNS = re.compile(r"(?i)(?:^|_)(?:rot|rope)")
 _ANGLES = re.compile(r"freqs?_?cis|theta|sinusoid|angles", re.IGNORECASE)
 _TABLES = re.compile(r"half|precompute|freq|build|init|every|get_|make|cache|create|compute", re.IGNORECASE)
 
@@ -159,8 +160,8 @@ def unturned(definition: Definition, structure: Structure) -> tuple[str, ...]:
     found = [one.name for one in functions if any(user.is_class and user.uses(one) for user in reach)]
     for path, made, _ in structure.parts(definition):
         inner = structure.find(made)
-        if inner is not None and "softmax" in inner.text:  # an attention inside, with a method that turns
-            found += [f"{path}.{name}" for name in _methods(inner)]
+        if inner is not None and "softmax(" in code_of(inner.text):  # an attention inside, with a method that turns
+            found += [f"{path}.{name}" for name in _methods(inner) if _SAYS_IT_TURNS.search(name)]
         elif inner is not None and _TURNS.search(made) and _turns(inner):
             found.append(path)
         elif inner is not None and _TURNS.search(made):  # a table with a method that turns

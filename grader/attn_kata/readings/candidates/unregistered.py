@@ -25,10 +25,25 @@ def names(definition: Definition, structure: Structure) -> tuple[str, ...]:
         made = [(name, maker) for name, maker in _LISTS.findall(code)]
         for name in _EMPTY.findall(code):
             made += [(name, maker) for maker in re.findall(rf"self\.{name}\.append\(\s*([\w.]+)\(", code)]
-        made = [(name, maker) for name, maker in made if re.search(_KNOWN.format(name), code) is None]
+        made = [
+            (name, maker)
+            for name, maker in made
+            if re.search(_KNOWN.format(name), code) is None
+            and (maker.rpartition(".")[2] != "Parameter" or _is_only_indexed(name, code))
+        ]
         found += [name for name, maker in made if _is_layer(maker, structure)]
         found += [name for name in _TENSORS.findall(code) if vocabulary.role_of(name) in ("q", "k", "v", "o")]
     return tuple(dict.fromkeys(found))
+
+
+def _is_only_indexed(name: str, code: str) -> bool:
+    """Whether a class takes single matrices out of its list, and nothing in it could make them known to the module."""
+    if re.search(r"register_parameter|_parameters\b|ParameterList|ParameterDict", code):
+        return False
+    return all(
+        one in ("[", ".append(")
+        for one in re.findall(rf"\bself\.{name}\b(?!\s*(?::[^=\n]+)?=)(\.\w+\(|.|$)", code, re.MULTILINE)
+    )
 
 
 def _is_layer(maker: str, structure: Structure) -> bool:

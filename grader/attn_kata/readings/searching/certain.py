@@ -89,7 +89,7 @@ def is_own_mistake(raised: Raised, text: str, structure: Structure) -> bool:
         return lacks is not None and _is_never_set(lacks[1], lacks[2], text, structure)
     if raised.types[0] == "TypeError" and own_exceptions.hands_on(structure.line(raised.frames[-1][0])):
         return False
-    made = re.match(r"(\w+)\.__init__\(\) ", raised.text)
+    made = re.match(r"(\w+)(?:\.__init__)?\(\) ", raised.text)
     if raised.types[0] == "TypeError" and made:
         owners = re.findall(rf"\b(\w+)\.{made[1]}\(", structure.line(raised.frames[-1][0]))
         if not all(structure.imports.get(one, "torch").startswith("torch") for one in (made[1], *owners)):

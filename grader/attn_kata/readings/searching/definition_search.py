@@ -256,7 +256,7 @@ class DefinitionSearch:
             ranked = alike if _explains_more(alike, ranked) else ranked
         one_sequence = self.contract.is_self or self.contract.takes_qkv
         one_sequence = one_sequence or (self.contract.is_cross and self.parameter is None)
-        one_sequence = one_sequence and not (self.contract.is_module and layouts.says_batch(self.definition.text))
+        one_sequence = one_sequence and not (self.contract.is_module and layouts.says_batch(self.definition))
         if one_sequence and "dims" not in self.given and (ranked is None or not ranked.answers):
             single = self.best([replace(one, dims=2) for one in readings])
             ranked = single if single is not None and single.answers else ranked

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+
+import torch
 
 from attn_kata.diagnosis import flow, own_exceptions
 from attn_kata.diagnosis.flow.shown import Flow, Shown
@@ -70,15 +73,17 @@ def _shown(
             told.append(flow.of(steps, free_calls.WIDTH))
     if not told:
         numbers = [number for number, form in enumerate(forms) if form.of_sequences == of_sequences]
-        return _raised_by_itself(search, definition, list(_raised(call, numbers[:MOST_RAISING]))) or None
+        return _raised_by_itself(search, definition, list(_raised(call, numbers[:MOST_RAISING], until))) or None
     # A size may stand for something else in another call: the likeliest call says what it is.
     found = {(one.family, one.line): one for each in reversed(told) for one in each.mistakes}
     return [one for one in found.values() if not any(each.denies(one) for each in told)]
 
 
-def _raised(call: Function, numbers: list[int]) -> Iterator[Raised]:
-    """What these calls raise."""
+def _raised(call: Function, numbers: list[int], until: float) -> Iterator[Raised]:
+    """What these calls raise, as long as there is time."""
     for number in numbers:
+        if time.monotonic() > until:
+            return
         try:
             call(number)
         except AttemptRaised as failed:
@@ -88,7 +93,7 @@ def _raised(call: Function, numbers: list[int]) -> Iterator[Raised]:
 
 
 def _raised_by_itself(search: Search, definition: Definition, raised: list[Raised]) -> list[Shown]:
-    """The mistakes for which calls raise, in lines behind which no call comes."""
+    """The mistakes for which calls raise, in lines behind which no call comes: none that another input could do without."""
     text = search.structure.text(definition)
     found = {}
     for one in raised:
@@ -96,6 +101,20 @@ def _raised_by_itself(search: Search, definition: Definition, raised: list[Raise
             continue
         later = [each for each in raised if each.line is not None and each.frames[-1][1] == one.frames[-1][1]]
         id = own_exceptions.mistake(one, code_of(text), search.structure.line(one.line))
-        if id is not None and all((each.line or 0) <= one.line for each in later):
+        whatever = id in _WHATEVER_IT_IS_GIVEN or one.types[0] in ("NameError", "UnboundLocalError")
+        whatever = whatever or _is_of_torch(one, search)
+        if id is not None and whatever and all((each.line or 0) <= one.line for each in later):
             found[id] = Shown(id=id, line=one.line)
     return list(found.values())
+
+
+_WHATEVER_IT_IS_GIVEN = ("numerics.root_of_number", "python.size_called", "python.not_called", "module.no_super")
+
+
+def _is_of_torch(one: Raised, search: Search) -> bool:
+    """Whether a function of torch was given a name that it does not have: F.dropout(x, train=True)."""
+    named = re.match(r"(\w+)\(\) got an unexpected keyword argument", one.text)
+    if one.types[0] != "TypeError" or named is None or search.structure.find(named[1]) is not None:
+        return False
+    of_torch = search.structure.imports.get(named[1], "torch").startswith("torch")
+    return of_torch and callable(getattr(torch.nn.functional, named[1], None))

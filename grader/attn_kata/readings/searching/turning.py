@@ -32,8 +32,8 @@ STRETCHES = (
 )
 OTHERWISE_CACHED = (
     "Its rotary positions are left out. With them, its cache gives other numbers, one token after the other, than the whole "
-    "sequence. Either keys from the cache are turned again, or new tokens are turned as if they were the first ones "
-    "(rope.positions_ignored)"
+    "sequence. If its caller does not say where new tokens stand, then keys from the cache are turned again, or new tokens are "
+    "turned as if they were the first ones (rope.positions_ignored)"
 )
 # What stands for positions, or for a rotation, that others make.
 _OF_OTHERS = ("positions", "places", "like", "base", "no_turn")

@@ -34,6 +34,11 @@ def _users(definition: Definition, structure: Structure) -> tuple[list[str], boo
     return list(used), all(_is_added(call, _parents(tree)) for tree, calls in used.values() for call in calls)
 
 
+_OUTPUT = re.compile(
+    r"(?i)to_out|(?:out|o|output|c|final)_?proj(?:ection)?|proj(?:ection)?|w_?o|fc_out|out_fc|unify_?heads"
+)
+
+
 def output_that_is_nothing(definition: Definition, structure: Structure) -> str:
     """The attribute with the name of an output layer that is always nn.Identity(), and that the call applies; or "".
 
@@ -44,7 +49,8 @@ def output_that_is_nothing(definition: Definition, structure: Structure) -> str:
     code = code_of(definition.text)
     for name in re.findall(r"^\s*self\.(\w+)\s*=\s*(?:torch\.)?nn\.Identity\(\)\s*$", code, re.MULTILINE):
         always = len(re.findall(rf"\bself\.{name}\s*=(?!=)", code)) == 1
-        if always and vocabulary.role_of(name) == "o" and re.search(rf"\bself\.{name}\(", code):
+        of_others = any(re.search(rf"\.\w+\.{name}\s*=(?!=)", code_of(one.text)) for one in structure.definitions)
+        if always and not of_others and _OUTPUT.fullmatch(name) and re.search(rf"\bself\.{name}\(", code):
             return str(name)
     return ""
 
