@@ -125,3 +125,23 @@ def test_a_layer_of_another_file_may_take_what_stands_for_it_does_not(imports, n
     raised = Raised(types=("TypeError",), text=text, frames=((3, "__init__"),))
 
     assert own_exceptions.mistake(raised, imports + CODE) == named
+
+
+@pytest.mark.parametrize(
+    ("imports", "call", "named"),
+    [
+        ("from . import layers\n", "layers.dropout(x, train=True)", None),
+        ("import my_layers as layers\n", "layers.dropout(x, train=True)", None),
+        ("from my_layers import dropout\n", "dropout(x, train=True)", None),
+        ("import torch.nn.functional as F\n", "F.dropout(x, train=True)", "python.arguments"),
+        ("import math, torch.nn.functional as F\n", "F.dropout(x, train=True)", "python.arguments"),
+        ("import torch\n", "torch.dropout(x, train=True)", "python.arguments"),
+        ("", "self.dropout(x, train=True)", "python.arguments"),  # a function of the file, which it keeps
+    ],
+)
+def test_a_helper_of_another_file_may_take_what_stands_for_it_does_not(imports, call, named):
+    raised = Raised(
+        types=("TypeError",), text="dropout() got an unexpected keyword argument 'train'", frames=((3, "forward"),)
+    )
+
+    assert own_exceptions.mistake(raised, f"{imports}{CODE}        {call}\n", call) == named

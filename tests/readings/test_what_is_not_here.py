@@ -308,6 +308,9 @@ def test_layers_of_a_module_that_is_not_here_are_torchs_and_what_drops_paths_dro
     head = HEAD + "from .more import DropPath, print_sizes, default_device\nfrom . import layers\n"
     text = OF_A_FILE.replace("B, T, E = x.shape", "B, T, E = x.to(default_device).shape\n        print_sizes(B, T)")
     text = text.replace("self.to_out((", "self.to_out(self.drop(")
+    text = text.replace(
+        "        self.drop =", "        self.spare = nn.Linear(1, 1)\n        self.drop ="
+    )  # torch's own, beside it
     right, wrong = (
         graded(shared_engine, each, head=head) for each in (text, text.replace(" / (E // self.n_heads) ** 0.5", ""))
     )

@@ -157,15 +157,13 @@ def is_of_a_stand_in(text: str, code: str) -> bool:
     if module is not None:
         return not module[1].startswith("torch")
     owners = set(re.findall(rf"\b(\w+)\.{name}\(", code)) if name else set()  # layers.Linear(…)
-    return bool(owners) and not owners <= {"nn", "torch"} and not any(_is_of_torch(one, code) for one in owners)
+    return any(_is_imported(one, code) and not _is_of_torch(one, code) for one in owners)
 
 
 def _is_of_torch(name: str, code: str) -> bool:
     """Whether a name at the top of the source is torch, or a part of it."""
-    return (
-        re.search(rf"^\s*(?:import torch[\w.]* as {name}\b|from torch\S* import [^\n]*\b{name}\b)", code, re.M)
-        is not None
-    )
+    imported = rf"\btorch[\w.]* as {name}\b|^\s*from torch\S* import [^\n]*\b{name}\b"
+    return name == "torch" or re.search(imported, code, re.MULTILINE) is not None
 
 
 def mistake(raised: Raised, code: str, line: str = "") -> str | None:

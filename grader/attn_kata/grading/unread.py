@@ -70,7 +70,8 @@ def stand_ins(code: Structure, entry: str) -> list[str]:
     found = {name: code.imports[name] for name in known if name in reads and name in code.imports}
     text = "" if whole is None else code.text(whole)
     of_modules = re.findall(rf"\b(\w+)\.({'|'.join(USUAL_LAYERS)})\(", text)  # layers.Linear(…)
-    found |= {name: code.imports[module] for module, name in of_modules if module in code.imports}
+    of_modules = [(code.imports[module], name) for module, name in of_modules if module in code.imports]
+    found |= {name: package for package, name in of_modules if _is_missing(package)}
     left_out = "weight_norm" in reads or (whole is not None and "utils.weight_norm(" in code.text(whole))
     said = "weight_norm is left out: it stores a weight as two parameters, and computes the same"
     return (
