@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.readings import adapter
 from tests.readings.test_interfaces import ATTEND
 from tests.readings.test_kinds import HEAD
 
@@ -65,6 +66,22 @@ def test_a_block_that_gives_no_mask_is_not_meant_to_be_causal(shared_engine):
 
     assert report.outcome == "passed"
     assert "this is block.not_causal" in " ".join(report.reading["notes"])
+
+
+def test_a_config_that_says_whether_later_keys_are_hidden_says_yes(shared_engine):
+    """As the contract of a block has it; a name of a config that the grader does not know is None."""
+    text = adapter.source("block_minimal_gpt")
+    for old, new in (
+        ("        causal = ", "        self.hides = config.use_causal_mask\n        causal = "),
+        ("        att = att.masked_fill(", "        if self.hides:\n            att = att.masked_fill("),
+        ("    bias: bool = True\n", "    bias: bool = True\n    use_causal_mask: bool = True\n"),
+    ):
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    report = shared_engine.grade("transformer_block", text.encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "passed"
+    assert "not_causal" not in " ".join((*report.reading["flags"], *report.reading["notes"]))
 
 
 def test_every_convention_changes_the_reference():

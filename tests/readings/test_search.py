@@ -18,6 +18,7 @@ from attn_kata.protocol.messages import Adapt, Load
 from attn_kata.readings import contract, conventions, description, origin, reader
 from attn_kata.readings.choice import Chosen, NotRead
 from attn_kata.readings.reading import parse
+from attn_kata.readings.searching.behaviour import assuming
 from attn_kata.readings.searching.search import Search
 from attn_kata.readings.source import syntax
 from attn_kata.specimens import Edit, apply
@@ -170,6 +171,16 @@ def test_a_mask_that_is_lost_is_not_read_as_a_mask_of_keys():
     edits = [Edit(old=edit["old"], new=edit["new"], place="") for edit in row["edit"]]
 
     assert read(apply(adapter.source(row["piece"]), edits), "qkv_attention").mistakes == 1
+
+
+def test_with_a_known_mistake_there_is_one_pipeline_for_all_forms_of_a_mask():
+    """It keeps what sets of mistakes give, so the forms after the first find it there."""
+    asked = [(known("mha")[1][0], None)]
+    made = assuming(asked, (("scale.missing", 0),))
+
+    assert made[0][0].stages != asked[0][0].stages
+    assert assuming(asked, (("scale.missing", 0),))[0][0] is made[0][0]
+    assert assuming(asked, ()) == asked
 
 
 def test_no_reading_hides_a_mistake():

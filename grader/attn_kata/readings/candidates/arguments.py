@@ -146,6 +146,7 @@ def _for_contract(symbol: str, name: str, names: list[str], contract: Contract, 
 
 
 _LOGGER = re.compile(r"_?log(?:ger)?|_?LOG(?:GER)?")
+_HIDES_LATER_KEYS = re.compile(r"(?i)causal|autoreg")
 _IS_CAUSAL = re.compile(r"(?i)causal|decoder|autoreg|^(?:use_?|is_?)?mask(?:ed)?$")
 
 
@@ -153,6 +154,8 @@ def of_config(name: str, names: list[str], text: str, contract: Contract) -> str
     if _LOGGER.fullmatch(name):
         return "logger"
     symbol = vocabulary.size_in(name, text)
+    if symbol is None and contract.is_block and _HIDES_LATER_KEYS.search(name):
+        return "True"
     if symbol is None and re.search(r"theta|rope_?base|base_?freq", name.lower()):
         return "10000.0"
     is_number = rf"\.{re.escape(name)}\s*(?:[<>]=?|//|%)\s*\d|\b(?:int|float)\((?:\w+\.)+{re.escape(name)}\)"

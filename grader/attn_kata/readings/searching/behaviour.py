@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
-from attn_kata.diagnosis.outcomes import error_kind, outcome, tensors
+from attn_kata.diagnosis.outcomes import error_kind, kept, outcome, tensors
 from attn_kata.diagnosis.pipeline import Pipeline, Probe, Stage
 from attn_kata.diagnosis.probing import ProbeResults
 from attn_kata.diagnosis.search import Answer, explain
@@ -68,16 +69,20 @@ def places(asked: Asked, known: frozenset[str]) -> tuple[tuple[str, int], ...]:
 
 def assuming(asked: Asked, known: tuple[tuple[str, int], ...]) -> Asked:
     """The same answers for a pipeline that makes these mistakes already, each in the variant of this place."""
-    changed: Asked = []
-    for pipeline, one in asked:
-        stages: dict[str, Stage] = {}
-        for id, place in known:
-            alike = [variant for variant in pipeline.variants if variant.id == id]
-            if alike:  # a function that takes a mask has a pipeline of its own, and may know fewer
-                stages |= alike[min(place, len(alike) - 1)].stages
-        open_to = tuple(each for each in pipeline.variants if not set(each.stages) & set(stages))
-        changed.append((replace(pipeline, stages={**pipeline.stages, **stages}, variants=open_to), one))
-    return changed
+    if not known:
+        return asked
+    return [(kept(pipeline, ("making", known), partial(_making, pipeline, known)), one) for pipeline, one in asked]
+
+
+def _making(pipeline: Pipeline, known: tuple[tuple[str, int], ...]) -> Pipeline:
+    """The pipeline with these mistakes among its stages. One for all forms of a mask: it keeps what sets of mistakes give."""
+    stages: dict[str, Stage] = {}
+    for id, place in known:
+        alike = [variant for variant in pipeline.variants if variant.id == id]
+        if alike:  # a function that takes a mask has a pipeline of its own, and may know fewer
+            stages |= alike[min(place, len(alike) - 1)].stages
+    open_to = tuple(each for each in pipeline.variants if not set(each.stages) & set(stages))
+    return replace(pipeline, stages={**pipeline.stages, **stages}, variants=open_to)
 
 
 def fits(asked: Asked) -> bool:

@@ -87,10 +87,15 @@ class MaskChoice:
     ) -> Ranked | None:
         if known is None:
             return None
-        alike = [one for one, asked in fitting if explanations(assuming(asked, known), 1)]
-        kinds = {(one.mask, one.causal): one for one in reversed(alike)}  # a mask of another shape says the same
-        ties = tuple(one for one in alike[1:] if one in kinds.values() and one.mask != alike[0].mask)
-        return Ranked(mistakes=len(known) + 1, reading=alike[0], ties=ties) if alike else None
+        alike: dict[tuple[str, bool], Reading] = {}  # by meaning: a mask of another shape says the same
+        for one, asked in fitting:
+            if (one.mask, one.causal) not in alike and explanations(assuming(asked, known), 1):
+                alike[one.mask, one.causal] = one
+        first, *others = alike.values() or (None,)
+        if first is None:
+            return None
+        ties = tuple(one for one in others if one.mask != first.mask)
+        return Ranked(mistakes=len(known) + 1, reading=first, ties=ties)
 
 
 def _is_explained(asked: Asked, sets: list[frozenset[str]]) -> bool:
