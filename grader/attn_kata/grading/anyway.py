@@ -161,6 +161,7 @@ def in_lines(source: bytes, code: Structure, definition: Definition | None, *, u
         if one.id and not one.doubtful
     ]
     mistakes += [] if definition is None else _misspelt(definition, code, texts)
+    mistakes += _without_super(reached, code)[:1]
     notes = said(_ANYWAY, reached) + ([] if definition is None else _masks_never_read(definition))
     for other in others[:MOST_OTHERS]:
         notes += said(f"{other.name} is not graded, but line {{line}} ", [other])
@@ -181,6 +182,22 @@ def _misspelt(definition: Definition, code: Structure, texts: list[str]) -> list
     first, last = definition.lines
     is_here = len(found) == 1 and first <= found[0] <= last
     return [Shown(id="python.misspelt_method", line=found[0])] if is_here else []
+
+
+def _without_super(reached: list[Definition], code: Structure) -> list[Shown]:
+    """The constructors that never call that of nn.Module: such a module raises as soon as it gets a layer, or is called."""
+    found = []
+    for one in reached:
+        node = next(iter(structure.tree_of(one.text).body), None)
+        if not isinstance(node, ast.ClassDef) or _OF_MODULE.match(one.text) is None or node.decorator_list:
+            continue
+        methods = {part.name: part for part in node.body if isinstance(part, ast.FunctionDef)}
+        sets_up = re.search(r"\bsuper\b|Module\.__init__", structure.code_of(one.text)) is not None
+        of_torch = code.imports.get("nn", code.imports.get("torch", "")).startswith("torch")
+        if "__init__" in methods and "__call__" not in methods and of_torch and not sets_up:
+            line = one.lines[0] + methods["__init__"].lineno - 1
+            found.append(Shown(id="module.no_super", line=line))
+    return found
 
 
 _OF_MODULE = re.compile(r"class \w+\s*\(\s*(?:torch\.)?nn\.Module\s*\)\s*:")

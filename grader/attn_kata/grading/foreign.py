@@ -20,7 +20,7 @@ from attn_kata.grading.hidden_tests import HiddenTest
 from attn_kata.grading.local import Local
 from attn_kata.properties.failures import AttemptDied
 from attn_kata.properties.handle import Handle
-from attn_kata.readings import contract, description, origin, reader, their_names
+from attn_kata.readings import contract, description, fitting, origin, reader, their_names
 from attn_kata.readings import left_out as left_out_of
 from attn_kata.readings.asking.limited import Limited
 from attn_kata.readings.choice import Chosen, NotRead
@@ -205,7 +205,7 @@ def _search(source: Source, connection: Connection, plain: Local, mistakes: type
     if also is not None:
         other = load(source.folder.parent / also.kata)
         pipelines += tuple(one for one in other.PIPELINES if one.entry == also.entry)
-    given = parse(source.flags)
+    given = fitting.as_named(parse(source.flags), source.contract)
     if "entry" in given:
         given["entry"] = source.structure.meant(str(given["entry"]))
     return Search(

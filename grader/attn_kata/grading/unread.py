@@ -31,8 +31,9 @@ def why(code: Structure, contract: Contract, names: tuple[str, ...], none: NotRe
         imports = f"These imports are not installed here: {', '.join(missing)}"
         lacks = "NameError" in tried or advice.NOT_IMPORTED in tried
         packages = " ".join(package for package in missing if not package.startswith("."))
-        install = f"Install them where attn-kata is installed (pip install {packages}), or take" if packages else "Take"
-        say = f"{imports}. {install} out what needs them" if lacks else f"{imports}. {say}"
+        install = f", install a package where attn-kata is installed (pip install {packages})," if packages else ""
+        ways = f"Put a file of yours beside this one{install} or take out what needs them"
+        say = f"{imports}. {ways}" if lacks else f"{imports}. {say}"
     said = NOT_READ.format(kata=contract.kata, tried=tried, say=say)
     if not none.nothing or contract.entry in names:
         return said

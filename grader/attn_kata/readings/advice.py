@@ -31,7 +31,22 @@ _ADVICE = tuple(
         (r"\bEOFError\b", "The grader gives no keyboard input: remove input()"),
         (r"has no forward, and", "Call it forward"),
         (r"has no __init__", "Write __init__, with two underscores on each side"),
-        (r"\bNameError\b|name '\w+' is not defined", "Put what sets or imports that name into the file"),
+        (
+            r"\bNameError\b|name '\w+' is not defined",
+            "Put what sets or imports that name into the file. If it is a size, --read globals=NAME=E says it (E is the "
+            "width, H the heads, L a length)",
+        ),
+        (
+            r"has the shape \(.*\bis wanted",
+            "If its sizes are read wrong, say how it is built with --read build=NAME=E,NAME=H,NAME=D (E is the width, H the "
+            "heads, D the size of a head). Otherwise correct the size of this layer",
+        ),
+        (
+            r"'(?!NoneType|Missing)[A-Z]\w*' object has no attribute '(?:d_|n_|num_|\w*(?:dim|size|head|width|model|emb|hidden))\w*'",
+            "If another file sets this attribute, say its size with --read constants=NAME=E (E is the width, H the heads, D "
+            "the size of a head). Otherwise set it in the class",
+        ),
+        (r"returned None", "Return the result from the call"),
         (
             RAISES_WITH_MASK,
             "Leave its mask out with --read mask=none. Or say what its mask means with --mask keep, hide or additive, and "

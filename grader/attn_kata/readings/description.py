@@ -306,8 +306,10 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += [f"{reading.dims} dimensions only"] * (bool(reading.dims) and not contract.is_module and not merged)
     found += ["one sequence at a time"] * (reading.dims == 2 and contract.is_module)
     found += ["only as many queries as keys"] * reading.square
+    tables = positions.bias_tables(reading.unturned)
+    found += ["its bias for each distance of two tokens is 0"] * bool(tables)
     found += ["its rotary positions are left out"] * (
-        reading.replaces_turns
+        (reading.replaces_turns and tables != reading.unturned)
         or any(value in ("turns", "cos", "sin", "angles") for _, value in reading.call)
         or any(value == "None" and positions.given(name) == "angles" for name, value in reading.call)
     )

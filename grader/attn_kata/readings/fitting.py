@@ -7,8 +7,12 @@ from pathlib import Path
 
 from attn_kata.errors import UsageError
 from attn_kata.readings.contract import Contract, of_kata
-from attn_kata.readings.reading import parse
+from attn_kata.readings.reading import Pairs, parse
 
+# What a contract may call the same input, and by which of its inputs that is meant where it has no such name.
+_SAME = (("q", "query", "x"), ("k", "key", "context", "x"), ("v", "value", "context", "x"))
+_TYPED = {typed: names for names in _SAME for typed in names[:2]}
+_INPUTS = (*_TYPED, "x", "context", "qkv")
 # A flag that is set, or set to a value, what a contract needs for it, and what it lacks, in words.
 _NEEDS: tuple[tuple[str, Callable[[Contract], bool], str], ...] = (
     ("one_group", lambda one: one.has_groups, "it has no groups of heads"),
@@ -52,6 +56,20 @@ def check(slug: str, folder: Path, flags: tuple[str, ...], *, reads: bool) -> No
         )
     if contract is None:
         return
+    for _, value in _inputs(given, contract):
+        known = (*contract.inputs, *["qkv"] * contract.is_self)
+        if value in _INPUTS and value not in known and not _is_of_another_kind(contract):
+            raise UsageError(
+                f"--read '{_as_typed('call', flags)}': {slug} has no input '{value}'.",
+                next_step=f"Its inputs are {', '.join(contract.inputs)}. None leaves a parameter out",
+            )
+    asked = given.get("conventions", ())
+    unknown = [one for one in asked if one not in contract.conventions]  # type: ignore[attr-defined]
+    if unknown:
+        raise UsageError(
+            f"--read '{_as_typed('conventions', flags)}': {slug} has no convention '{unknown[0]}'.",
+            next_step=f"It has {', '.join(contract.conventions)}" if contract.conventions else "Leave it out",
+        )
     for flag, fits, lacks in _NEEDS:
         key, equals, value = flag.partition("=")
         is_set = given.get(key) == value if equals else bool(given.get(key))
@@ -67,6 +85,25 @@ def check(slug: str, folder: Path, flags: tuple[str, ...], *, reads: bool) -> No
                 f"--read {_as_typed(key, flags)} needs --read {needed} for {kind}.",
                 next_step=f"Add --read {needed}",
             )
+
+
+def as_named(given: dict[str, object], contract: Contract) -> dict[str, object]:
+    """The fields that flags set, with each input by the name that the contract has for it: query for q."""
+    return {**given, "call": _inputs(given, contract)} if "call" in given else given
+
+
+def _inputs(given: dict[str, object], contract: Contract) -> Pairs:
+    call: Pairs = given.get("call", ())  # type: ignore[assignment]
+    if _is_of_another_kind(contract):
+        return call
+    return tuple(
+        (name, next((one for one in _TYPED.get(value, ()) if one in contract.inputs), value)) for name, value in call
+    )
+
+
+def _is_of_another_kind(contract: Contract) -> bool:
+    """Whether what is called may be no attention: a rotation, or a function that builds a mask of tokens."""
+    return contract.rotation or bool(contract.builder)
 
 
 def _has_two_widths(contract: Contract) -> bool:

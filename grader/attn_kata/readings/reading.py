@@ -9,7 +9,7 @@
                   those of a transformer block                           norm1=ln_1.weight
     fused         the order inside a shared layer                        fused=k,q,v or fused=by_head:q,k,v
     call          what each parameter of the call gets; masked is
-                  whether there is a mask                                call=query=x,key=x,value=x,mask=mask
+                  whether there is a mask, qkv is (x, x, x)              call=query=x,key=x,value=x,mask=mask
     before        the method that is called first, and its parameters    before=compute_keys,keys
     mask          what True means: keep, hide, additive, lengths, none   mask=hide
     mask_type     its type: bool, int, float                             mask_type=int
@@ -127,7 +127,7 @@ SHAPES = (
 _PATH = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)?")
 _VALUE = re.compile(
     r"[EHDCIVGMpLxqkv]|H//G|I//D|(?:1/)?sqrt\(D\)|config|tokens_padded_by_\w+|lengths|max_len|context|mask|training|module"
-    r"|query|key|value|cache|turns|cos|sin|angles|'[\w-]+'"
+    r"|\((?:[EHDL1]|\d+),(?:[EHDL1]|\d+)\)|query|key|value|qkv|cache|turns|cos|sin|angles|'[\w-]+'"
     r"|masked|positions|places(?:_of_sample)?|like|base|turns|device|dtype|nothing_dropped|no_turn|linear|logger|True|False|None|-?\d+(?:\.\d+)?(?:e-?\d+)?"
 )
 _PLACE = r"(?:\d{1,2}|[^\W\d]\w*)"
@@ -428,13 +428,19 @@ def _one_of(text: str, choices: tuple[str, ...]) -> str:
     return text
 
 
+_VALUES = (
+    "a size (E, H, D, L, p, …), a tuple of sizes as (1,L), a number, True, False or None, an input (x, q, k, v, query, key, "
+    "value, context, mask), or a word in quotes, as 'dot'"
+)
+
+
 def _pairs(text: str) -> Pairs:
     pairs = []
-    for part in text.split(","):
+    for part in re.split(r",(?![^()]*\))", text):  # not those of a tuple
         name, equals, value = part.strip().partition("=")
         if not equals:
             raise ValueError(f"'{part}' is not NAME=VALUE")
         if _PATH.fullmatch(name.strip()) is None or _VALUE.fullmatch(value.strip()) is None:
-            raise ValueError(f"'{part.strip()}' is not a name with a size, a number or an input")
+            raise ValueError(f"'{part.strip()}' is not a name with {_VALUES}")
         pairs.append((name.strip(), value.strip()))
     return tuple(pairs)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from attn_kata.readings.adapters.given_masks import as_taken, where_given
-from attn_kata.readings.adapters.own_code import BUILDER, arguments
+from attn_kata.readings.adapters.own_code import BUILDER, arguments, globals_with_values
 from attn_kata.readings.candidates import padding_builders
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Reading
@@ -47,8 +48,7 @@ def source(reading: Reading, contract: Contract) -> str:
     lines = ["def _attend(q, k, v, mask=None, p=0.0, training=False):", "    lead = q.shape[:-2]"]
     if reading.float32:
         lines += ["    dtype = q.dtype", "    q, k, v = (part.float() for part in (q, k, v))"]
-    if any("D" in value for _, value in reading.call):
-        lines.append("    D = q.shape[-1]")
+    lines += [f"    {line}" for line in _sizes(reading)]
     if reading.builder:
         made = (
             "_their_mask(k.shape[-2])[..., k.shape[-2] - q.shape[-2] :, :]"
@@ -112,3 +112,22 @@ def source(reading: Reading, contract: Contract) -> str:
     if contract.with_mask is not None:
         lines += ["", "", f"def {contract.with_mask.entry}(q, k, v, mask):", "    return _attend(q, k, v, mask)"]
     return "\n\n\n" + "\n".join(lines) + "\n"
+
+
+def _sizes(reading: Reading) -> list[str]:
+    """The lines that set the sizes which the call is given, and those that it reads at module level."""
+    asked = [value for _, value in (*reading.call, *reading.globals)]
+    every = {
+        "D": "q.shape[-1]",
+        "H": "q.shape[-3] if q.dim() > 3 else 1",
+        "E": "q.shape[-1] * (q.shape[-3] if q.dim() > 3 else 1)",
+        "V": "v.shape[-1]",
+        "L": "max(q.shape[-2], k.shape[-2])",
+        "G": "q.shape[-3] if q.dim() > 3 else 1",
+    }
+    lines = [f"{name} = {size}" for name, size in every.items() if any(re.search(rf"\b{name}\b", one) for one in asked)]
+    plain = tuple((name, value) for name, value in reading.globals if "." not in name)  # what a config has, it keeps
+    if plain and not reading.is_class:
+        given = ", ".join(globals_with_values(replace(reading, globals=plain)))
+        lines.append(f"_inspect.unwrap(_theirs).__globals__.update({given})")
+    return lines

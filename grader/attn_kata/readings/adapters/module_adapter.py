@@ -58,10 +58,10 @@ def source(reading: Reading, contract: Contract) -> str:
         '    """Each of these parameters with the module that it belongs to, where this size of module has it."""',
         "    modules = dict(self.theirs.named_modules())",
         "    shapes = self.shapes_of_theirs",
-        "    every = [",
-        "        (*path.rpartition('.')[::2], value.reshape(shapes[path]) if len(shapes.get(path, ())) > 3 else value)",
-        "        for path, value in self.laid().items()",
-        "    ]",
+        "    laid = {path: value.reshape(shapes[path]) if len(shapes.get(path, ())) > 3 else value",
+        "            for path, value in self.laid().items()}",
+        *(_of_its_own_sizes() if not {"I", "C", "V"} & set(symbols) else []),
+        "    every = [(*path.rpartition('.')[::2], value) for path, value in laid.items()]",
         "    return [(modules[owner], name, value) for owner, name, value in every if owner in modules]",
         "",
         *(_in_float32(contract) if reading.float32 else []),
@@ -75,6 +75,20 @@ def source(reading: Reading, contract: Contract) -> str:
         body += ["", *_BATCH_FIRST]
     text = f"\n\nclass {contract.entry}(_nn.Module):\n" + textwrap.indent("\n".join(body), "    ") + "\n"
     return text + (_one_by_one(contract) if reading.one_sample else "")
+
+
+def _of_its_own_sizes() -> list[str]:
+    """The lines that compare the sizes of the code's layers with those of the contract's, which it would compute with.
+
+    Not where the contract tells two sizes apart that the code may have as one: the widths of x and of a context.
+    """
+    return [
+        "    for path, value in laid.items():",
+        "        if value.shape != shapes.get(path, value.shape):  # its own size is wrong, or read wrong",
+        "            raise RuntimeError(",
+        "                f'{path} has the shape {tuple(shapes[path])}, and for these sizes it must have {tuple(value.shape)}'",
+        "            )",
+    ]
 
 
 def _by_token(reading: Reading, x: str) -> list[str]:
@@ -212,7 +226,12 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
     first = contract.inputs[0]
     keys = "context" if contract.is_cross else "k" if contract.has_score else "key" if contract.takes_qkv else first
     inputs = (first, keys) if contract.is_cross else contract.inputs[:3] if contract.takes_qkv else (first,)
-    lines = []
+    sizes = {
+        "E": f"{first}.shape[-1]",
+        "D": f"{first}.shape[-1] // H",
+        "L": f"max({first}.shape[-2], {keys}.shape[-2])",
+    }
+    lines = [f"{name} = {size}" for name, size in sizes.items() if name in dict(reading.call).values()]
     if reading.one_length:
         lines += [
             f"if self.length != {first}.shape[-2]:",

@@ -22,7 +22,7 @@ def builder(reading: Reading) -> str:
     lines = [f"def {BUILDER}(E=8, H=1, D=8, C=8, p=0.0, I=8, V=8, L=256, G=1, M=8):"]
     if reading.globals:
         lines.append("    known = _theirs.__init__.__globals__")
-        lines.append(f"    sizes = dict({', '.join(_globals(reading))})")
+        lines.append(f"    sizes = dict({', '.join(globals_with_values(reading))})")
         lines.append("    _inspect.unwrap(_theirs.forward).__globals__.update(sizes)")
     lines += positions.lines_before(reading.unturned) if reading.unturned else []
     lines += positions.angle_lines(reading.angles, built=False) if reading.angles else []
@@ -110,7 +110,7 @@ class _Same(_nn.Identity):
 '''.strip()
 
 
-def _globals(reading: Reading) -> list[str]:
+def globals_with_values(reading: Reading) -> list[str]:
     """The names at module level with their values; a config object answers what it is not told as the code's own does."""
     plain = [f"{name}={_size(value)}" for name, value in reading.globals if "." not in name]
     asked: dict[str, list[str]] = {}
@@ -141,5 +141,5 @@ def _size(value: str) -> str:
 def arguments(reading: Reading) -> str:
     """The arguments of the call of the code."""
     no_mask = {"mask": "None", "masked": "False"} if reading.mask == "none" else {"masked": "mask is not None"}
-    given = [(name, no_mask.get(value, value)) for name, value in reading.call]
+    given = [(name, {"qkv": "(x, x, x)", **no_mask}.get(value, value)) for name, value in reading.call]
     return ", ".join(f"{name}={_size(value)}" for name, value in given)

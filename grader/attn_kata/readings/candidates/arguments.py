@@ -23,6 +23,8 @@ def symbol_of(parameter: Parameter, definition: Definition, text: str, contract:
         return "linear"
     if parameter.default is None and PLACE_OF_LAYER.fullmatch(parameter.name):
         return "1"
+    if contract.is_module and not contract.has_score and _is_window_of_two(parameter.name, text):
+        return "(1,L)"
     symbol = vocabulary.size_in(parameter.name, text)
     words = allowed(parameter.name, text)
     of_scores = contract.has_score and len(words) > 1 and scores.kind_of(contract, words) in words
@@ -78,6 +80,13 @@ def _rotation(parameter: Parameter, text: str) -> str | None:
     kept = re.search(rf"self\.(\w+)\s*=\s*{re.escape(parameter.name)}\b", text)
     called = kept is not None and re.search(rf"self\.{kept[1]}(?:\.\w+)?\(", text) is not None
     return positions.NO_TURN if called else "False" if re.match("use_|is_|with_", parameter.name) else "None"
+
+
+def _is_window_of_two(name: str, text: str) -> bool:
+    """Whether an argument is the height and the width of a window, which the code takes apart."""
+    own = rf"(?:self\.)?{re.escape(name)}\b"
+    apart = rf"{own}\[1\]|\w+\s*,\s*\w+\s*=\s*{own}\s*$"
+    return "window" in name.lower() and re.search(apart, text, re.MULTILINE) is not None
 
 
 _A_LAYER = re.compile(r"(?:^|_)(?:fc|linear|proj|projection)(?:_layer)?s?$")

@@ -70,6 +70,7 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
             unknown.append(parameter.name)
     symbols = [value for _, value in known]
     constants = _constants(definition, {*symbols, *(value for _, value in globals_)}, contract)
+    constants += _kept_by_base(definition, structure, known)
     common = replace(common, constants=constants)
     symbols += [value for _, value in constants]
     missing = [symbol for symbol in ("E", "H") if symbol not in symbols and (symbol == "E" or contract.has_heads)]
@@ -87,6 +88,8 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
             whole = [*head_counts.as_one_of_heads(tuple(whole))]
         values = {value for _, value in (*whole, *common.sizes)}
         configured = "I" in [symbol for symbol, _ in contract.arguments]
+        if common.one_head and not configured and "E" not in values:  # the size of the one head is the width
+            whole = [(name, "E" if value == "D" else value) for name, value in whole]
         if contract.has_groups and not {"G", "H//G"} & {value for _, value in (*whole, *globals_)}:
             if not head_counts.one_group(text):
                 continue  # as many key-value heads as heads: another kata
@@ -127,6 +130,24 @@ def _constants(definition: Definition, known: set[str], contract: Contract) -> P
         return ()
     found = [(name, vocabulary.size_of(name)) for name in read]
     return tuple((name, symbol) for name, symbol in found if symbol in ("E", "H") and symbol not in known)
+
+
+_SETS = r"(?m)^\s*(?:[\w.]+\s*,\s*)*self\.{}\b(?:\s*,\s*[\w.]+)*\s*(?::[^=\n]+)?=(?!=)"
+
+
+def _kept_by_base(definition: Definition, structure: Structure, known: list[tuple[str, str]]) -> Pairs:
+    """The sizes that its call reads of `self` and it sets nowhere, where its base class of another file may have kept them."""
+    node = next(iter(tree_of(definition.text).body), None)
+    bases = [ast.unparse(one) for one in node.bases] if isinstance(node, ast.ClassDef) else []
+    if not any(base in structure.imports and not base.endswith("Module") for base in bases):
+        return ()
+    code = code_of(definition.text)
+    return tuple(
+        (name, value)
+        for name, value in known
+        if value in ("E", "H", "D", "G", "L") and name.isidentifier()
+        if re.search(rf"\bself\.{name}\b", code) and not re.search(_SETS.format(name), code)
+    )
 
 
 def _has_other_numbers(definition: Definition, names: list[str]) -> bool:

@@ -81,6 +81,8 @@ def with_call(reading: Reading, definition: Definition, structure: Structure, co
     found = [replace(reading, call=_call(definition, contract, mask=False))]
     if contract.is_module and not contract.is_cross:
         found = [*(replace(one, call=_lean(one.call, definition)) for one in found), *found]
+    if contract.is_self:
+        found = [replace(one, call=_together(one.call, definition)) for one in found]
     # Names such as x and y do not say which of them is the context.
     if contract.is_cross and roles.is_of_two_unnamed(definition):
         found += [replace(one, call=_exchanged(one.call)) for one in found]
@@ -129,6 +131,16 @@ def _lean(call: Pairs, definition: Definition) -> Pairs:
     needed = {parameter.name for parameter in definition.call if parameter.default is None}
     first = next((name for name, _ in call), None)
     return tuple((name, value) for name, value in call if name in needed or name == first or value != "x")
+
+
+def _together(call: Pairs, definition: Definition) -> Pairs:
+    """A call with query, key and value in one tuple, where the code takes it apart: `q, k, v = inputs`."""
+    code = code_of(definition.text)
+    taken_apart = r"(?m)^\s*\(?\w+\s*,\s*\w+\s*,\s*\w+\)?\s*=\s*{}\s*$"
+    return tuple(
+        (name, "qkv" if value == "x" and re.search(taken_apart.format(re.escape(name)), code) else value)
+        for name, value in call
+    )
 
 
 def _has_no_other(scale: str, definition: Definition) -> bool:

@@ -168,12 +168,23 @@ def unturned(definition: Definition, structure: Structure) -> tuple[str, ...]:
             found += [f"{path}.{name}" for name in _methods(inner)]
     found += _methods(definition)
     text = structure.text(definition)
+    found += _BIAS_TABLE.findall(code_of(definition.text))
     for one in reach:  # RoPE.apply_rotary_emb(xq, xk, freqs)
         ways = [f"{one.name}.{name}" for name in _static_methods(one)] if one.is_class and one is not definition else []
         found += [way for way in ways if f"{way}(" in text]
     imported = [name for name in structure.imports if _TURNS.search(name) and not _TABLES.search(name)]
     found += [name for name in imported if re.search(rf"\b{re.escape(name)}\(", text)]
     return tuple(dict.fromkeys(found))
+
+
+# A bias of the scores for each distance of two tokens in a window, which is learned: 0 for all of them (Swin).
+_NAME_OF_BIAS = r"\w*rel\w*_pos\w*bias\w*"
+_BIAS_TABLE = re.compile(rf"self\.({_NAME_OF_BIAS})\s*=\s*(?:torch\.)?nn\.Parameter\(")
+
+
+def bias_tables(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of what is switched off that are a bias of the scores for each distance of two tokens."""
+    return tuple(name for name in names if re.fullmatch(_NAME_OF_BIAS, name))
 
 
 def makers(definition: Definition, structure: Structure) -> tuple[str, ...]:
@@ -282,6 +293,8 @@ def build_lines(names: tuple[str, ...]) -> list[str]:
         "                 and name == '.'.join('*' if one.isdecimal() else one for one in path.split('.'))]",
         "        for part in parts:",
         "            part.forward = _unturned(part.forward)",
+        "        if isinstance(getattr(theirs, name, None), _nn.Parameter):",
+        "            _nn.init.zeros_(getattr(theirs, name))",
         "        if not parts and callable(getattr(theirs, name, None)):",
         "            setattr(theirs, name, _unturned(getattr(theirs, name)))",
         "        elif not parts and callable(known.get(name)) and type(known[name]).__name__ != '_NoTurn':",

@@ -98,7 +98,7 @@ def run(
         dropout_untried=calls.untried_dropout(of_definition.definition, ranked.reading),
         notes=(
             *mask_notes.notes(of_definition, ranked.reading, answers=ranked.answers),
-            *doubts.of_far_tokens(of_definition),
+            *doubts.of_far_tokens(of_definition, ranked.reading),
             *doubts.of_other_path(of_definition, ranked.reading),
             *(turning.notes(search, ranked.reading, of_definition.definition) if ranked.answers else []),
         ),

@@ -68,7 +68,7 @@ def built(search: Search, definition: Definition) -> Built:
     reasons: list[str] = []
     raising: list[Reading] = []  # by the code's own mistake
     fallback: list[Reading] = []  # it builds, and its layers have other sizes
-    wide: Built | None = None  # with heads as wide as x, where no size of a head can be given
+    wide: Built | None = None  # with heads as wide as x, or with layers of one head for all, where nothing else fits
     of_build = {key: value for key, value in search.given.items() if key in _OF_BUILD}
     is_said = bool(of_build.keys() - {"processor", "full_precision", "lazy", "unrounded", "unturned"})
     rotations = positions.makers(definition, search.structure)
@@ -109,8 +109,13 @@ def built(search: Search, definition: Definition) -> Built:
         if of_layers and not readings:
             readings = [one]
         readings = list(dict.fromkeys(with_flags(each, of_layers) for each in readings))
+        misfits = [layers.misfit(each, shapes, search.contract) for each in readings]
+        if misfits and all(misfits):
+            reasons.append(misfits[0])
+            continue
+        readings = [each for each, misfit in zip(readings, misfits, strict=True) if not misfit]
         fits = readings and (is_said or layers.plausible(readings[0], shapes, search.contract))
-        if fits and readings[0].q.layout == "wide" and not is_said:
+        if fits and readings[0].q.layout in ("wide", "shared") and not is_said:
             wide = wide or Built(readings=readings, further=_further(readings[0], shapes, definition))
             continue
         if fits:
@@ -139,6 +144,7 @@ def _further(reading: Reading, shapes: layers.Shapes, definition: Definition) ->
         for path in shapes
         if re.sub(r"\.\d+(?=\.|$)", ".*", path) not in placed
         and path not in placed
+        and path not in reading.unturned  # which is 0
         and len(re.findall(rf"self\.{re.escape(path.partition('.')[0])}\b", code)) > 1
     )
 

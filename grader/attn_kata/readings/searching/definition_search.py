@@ -330,7 +330,11 @@ class DefinitionSearch:
     def _has_one_length(self, ranked: Ranked | None, readings: list[Reading]) -> bool:
         """Whether all raises, and what it raises is about the length that the code was built with."""
         built = [value for one in readings[:1] for _, value in one.sizes]
-        if (ranked is not None and ranked.answers) or "L" not in built or "one_length" in self.given:
+        if (
+            (ranked is not None and ranked.answers)
+            or not any("L" in one for one in built)
+            or "one_length" in self.given
+        ):
             return False
         raised = [text for one in readings for text in self.search.raised(one, self.search.unmasked)]
         return self.contract.is_module and any(re.search(rf"\b{LOOK['L']}\b", text) for text in raised)

@@ -107,9 +107,10 @@ def of_norms(reading: Reading) -> str:
     return f"it normalises q and k ({', '.join(norms)}), which the kata does not do" if norms else ""
 
 
-def of_far_tokens(one: DefinitionSearch) -> list[str]:
+def of_far_tokens(one: DefinitionSearch, reading: Reading) -> list[str]:
     """A note that what a window may hide was not tried: the inputs of a grading may be shorter than it."""
-    near = _NEIGHBOURS.search(one.code)
+    is_whole = any("(1,L)" in value for _, value in reading.build)  # as long as the input
+    near = None if is_whole else _NEIGHBOURS.search(one.code)
     return (
         [f"It names a window of near tokens ('{near[0]}'). Inputs longer than its window are not tried"] if near else []
     )

@@ -10,6 +10,7 @@ from typing import Any
 from attn_kata.readings.candidates import calls, masks, roles
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import TIME_FIRST_SHAPES, Reading, with_flags
+from attn_kata.readings.searching import returned
 from attn_kata.readings.searching.behaviour import answers, fits, partly
 from attn_kata.readings.searching.search import Search
 from attn_kata.readings.source.structure import Definition, Parameter, code_of
@@ -115,7 +116,9 @@ class MaskForms:
         for one in every:
             alike = sum(other.mask == one.mask for other in taken)
             if alike < MOST_FORMS and self.takes(one):
-                asked = self.search.unmasked(one)
+                asked = max(
+                    map(self.search.unmasked, returned.with_places(self.search, self.definition, [one])), key=fits
+                )
                 (narrow if partly(asked) or (answers(asked) and not fits(asked)) else taken).append(one)
             if len(taken) >= MOST_FORMS and {each.mask for each in taken} == meanings:
                 break

@@ -107,7 +107,7 @@ def notes(search: Search, reading: Reading, definition: Definition) -> list[str]
     given = any(value in ("turns", "cos", "sin", "angles") for _, value in reading.call)
     turned = _asked(search, reading, _TURNS, of_positions=given)
     output = _first(turned)
-    if output is None:
+    if output is None or len(output) != 2:  # code that has made another number of texts of the two
         return []
     first, second = output[:, -1]
     found = [NO_EFFECT] * _equal(first, second)

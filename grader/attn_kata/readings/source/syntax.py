@@ -67,7 +67,7 @@ def of_source(source: bytes) -> Structure:
     assumed = () if imports else tuple(sorted(top_level.unset(source, top=True) & USUAL_NAMES.keys()))
     never_set = top_level.never_set(tree, unset) if imports and "*" not in imports else set()
     elsewhere = unset - set(assumed) - top_level.meant_of_self(tree) - never_set  # in another cell, say
-    sizes = frozenset(assigned | elsewhere | top_level.imported_sizes(tree))
+    sizes = frozenset(assigned | elsewhere | top_level.imported_sizes(tree) | top_level.set_by_functions(tree))
     also = top_level.aliases(statements, found)
     bases = {name: {top_level.last_part(base) for base in node.bases} for name, node in classes.items()}
     also |= {name: "Linear" for name, of in bases.items() if name == "Conv1D" and "Linear" in of}

@@ -95,6 +95,11 @@ def unset(source: bytes, *, top: bool = False) -> set[str]:
     return found - own - set(dir(builtins))
 
 
+def set_by_functions(tree: ast.Module) -> set[str]:
+    """The names that a function sets at module level, when it is called: `global BLOCK_SIZE`."""
+    return {name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names}
+
+
 def meant_of_self(tree: ast.Module) -> set[str]:
     """The names that a method reads alone and that its class has as attributes: `d_k` where `self.d_k` is meant.
 

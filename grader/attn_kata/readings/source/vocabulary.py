@@ -293,15 +293,16 @@ _SCALES = frozenset(("scale", "scaling", "scalefactor", "softmaxscale", "scaling
 def _is_width_of_a_head(own: str, text: str) -> bool:
     """Whether layers have as many outputs as heads times this, and no other size of it: Linear(dim, num_heads * size).
 
-    Also by an attribute that it is kept in: `self.d_k = size`.
+    Also by an attribute that it is kept in, `self.d_k = size`, and where heads are split: `view(b, t, heads, size)`.
     """
     kept = re.findall(rf"^\s*((?:self\.\w+\s*=\s*)+){own}\s*$", text, re.MULTILINE)
     own = "|".join([own, *(rf"self\.{name}\b" for line in kept for name in re.findall(r"self\.(\w+)", line))])
     own = f"(?:{own})"
-    heads = r"(?:self\.)?(?:num_?|n_?)?heads?\w*"
+    heads = r"(?:\b\w+\.)*(?:num_?|n_?)?heads?\w*"
     times = rf"(?:{heads}\s*\*\s*{own}|{own}\s*\*\s*{heads})"
     alone = rf"Linear\(\s*(?:in_features\s*=\s*)?{own}\s*[,)]|Linear\([^()]*,\s*(?:out_features\s*=\s*)?{own}\s*[,)]"
-    return re.search(rf"Linear\([^()\n]*{times}", text) is not None and re.search(alone, text) is None
+    split = rf"\.(?:view|reshape|unflatten)\((?:[^()]|\([^()]*\))*?\b{heads}\s*,\s*{own}\s*[,)]"
+    return re.search(rf"Linear\([^()\n]*{times}|{split}", text) is not None and re.search(alone, text) is None
 
 
 def _is_width_of_x(own: str, name: str, text: str) -> bool:
