@@ -11,6 +11,7 @@ from attn_kata import catalog
 from attn_kata.errors import UsageError
 from attn_kata.readings import fitting
 from attn_kata.readings.contract import of_kata
+from attn_kata.readings.reading import parse
 from attn_kata.resources import solutions_folder
 
 REFUSED = [
@@ -108,3 +109,34 @@ def test_heads_with_one_width_are_graded_with_it(shared_engine):
     report = shared_engine.grade("heads_concat", text, attempt="mine.py", reads=True, flags=("alike=yes",))
 
     assert report.passed, report.ungraded_because
+
+
+@pytest.mark.parametrize(
+    ("slug", "flag", "said"),
+    [
+        ("sdpa", "call=a=x", "sdpa has no input 'x'"),
+        ("self_attention", "call=a=context", "self_attention has no input 'context'"),
+        ("qkv_attention", "call=a=qkv", "qkv_attention has no input 'qkv'"),
+        ("mha", "conventions=qk_norm", "mha has no convention 'qk_norm'"),
+    ],
+)
+def test_an_input_or_a_convention_that_a_kata_does_not_have_is_refused(slug, flag, said):
+    with pytest.raises(UsageError, match=said):
+        check(slug, flag)
+
+
+@pytest.mark.parametrize(
+    ("slug", "typed", "meant"),
+    [
+        ("sdpa", "call=a=query,b=key,c=value,n=L", (("a", "q"), ("b", "k"), ("c", "v"), ("n", "L"))),
+        ("qkv_attention", "call=a=q,b=k,c=v,m=mask", (("a", "query"), ("b", "key"), ("c", "value"), ("m", "mask"))),
+        ("mha", "call=a=q,b=k,c=v", (("a", "x"), ("b", "x"), ("c", "x"))),
+        ("cross_attention", "call=a=query,b=key", (("a", "x"), ("b", "context"))),
+    ],
+)
+def test_an_input_may_have_the_name_that_another_kata_has_for_it(slug, typed, meant):
+    contract = of_kata(catalog.find(slug).folder)
+
+    assert contract is not None
+    check(slug, typed)
+    assert fitting.as_named(parse((typed,)), contract)["call"] == meant

@@ -242,6 +242,7 @@ def reading_options(command: _F, *, writes: bool = True, strict: bool = True) ->
         write_adapter: Path | None = None,
         **named: Any,
     ) -> Any:
+        class_name = None if class_name is None else class_name.removesuffix(".forward")  # which is the class
         flags = (*read, *([f"entry={class_name}"] if class_name else []), *([f"mask={mask}"] if mask else []))
         if strict and (flags or write_adapter):
             raise UsageError(

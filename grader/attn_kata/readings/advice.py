@@ -42,7 +42,8 @@ _ADVICE = tuple(
             "heads, D the size of a head). Otherwise correct the size of this layer",
         ),
         (
-            r"'(?!NoneType|Missing)[A-Z]\w*' object has no attribute '(?:d_|n_|num_|\w*(?:dim|size|head|width|model|emb|hidden))\w*'",
+            r"'(?!NoneType|Missing)[A-Z]\w*' object has no attribute "
+            r"'(?:d_|n_|num_|\w*(?:dim|size|head|width|model|emb|hidden))\w*'",
             "If another file sets this attribute, say its size with --read constants=NAME=E (E is the width, H the heads, D "
             "the size of a head). Otherwise set it in the class",
         ),

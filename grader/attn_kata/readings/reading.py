@@ -423,9 +423,11 @@ def _value(key: str, text: str) -> dict[str, object]:
 
 
 def _one_of(text: str, choices: tuple[str, ...]) -> str:
-    if text not in choices:
+    """The choice that is meant, whatever spaces it is typed with: (B,T)."""
+    meant = {one.replace(" ", ""): one for one in choices}.get(text.replace(" ", ""))
+    if meant is None:
         raise ValueError(f"it is one of {', '.join(choices)}")
-    return text
+    return meant
 
 
 _VALUES = (

@@ -86,7 +86,7 @@ def _of_its_own_sizes() -> list[str]:
         "    for path, value in laid.items():",
         "        if value.shape != shapes.get(path, value.shape):  # its own size is wrong, or read wrong",
         "            raise RuntimeError(",
-        "                f'{path} has the shape {tuple(shapes[path])}, and for these sizes it must have {tuple(value.shape)}'",
+        "                f'{path} has the shape {tuple(shapes[path])}, where {tuple(value.shape)} is wanted for these sizes'",
         "            )",
     ]
 

@@ -98,6 +98,8 @@ class _Same(_nn.Identity):
 
     def forward(self, *given, **named):
         given += tuple(named.values())
+        if isinstance(self.left_out[0], _nn.RNNBase):  # its outputs, and its last state
+            return given[0], None
         if len(given) < 2:
             return given[0]
         returned = self.left_out[0](*given[: len(given) - len(named)], **named)

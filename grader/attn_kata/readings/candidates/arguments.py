@@ -23,7 +23,8 @@ def symbol_of(parameter: Parameter, definition: Definition, text: str, contract:
         return "linear"
     if parameter.default is None and PLACE_OF_LAYER.fullmatch(parameter.name):
         return "1"
-    if contract.is_module and not contract.has_score and _is_window_of_two(parameter.name, text):
+    of_layers = contract.is_module and not contract.has_score
+    if of_layers and parameter.default != "None" and _is_window_of_two(parameter.name, text):
         return "(1,L)"
     symbol = vocabulary.size_in(parameter.name, text)
     words = allowed(parameter.name, text)

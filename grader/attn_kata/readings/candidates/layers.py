@@ -179,68 +179,6 @@ def _width_of_heads(layers: dict[str, Layer], shapes: Shapes, fused: dict[str, t
     return 0 if widths or width % 1 else width
 
 
-def misfit(reading: Reading, shapes: Shapes, contract: Contract) -> str:
-    """What is said of a layer that has other sizes than the contract's: they are wrong, or are read wrong; "" for none.
-
-    The contract's weights have their own sizes, so that the code would compute with them whatever its own are.
-    """
-    if contract.has_score or reading.is_one_of_heads or reading.head_width:
-        return ""
-    for role in [one for one in ("q", "k", "v", "o") if one in contract.layers and one not in reading.fused]:
-        layer, wanted = reading.layer(role), contract.layers[role]
-        shape = shapes.get(layer.weight, ())
-        if len(shape) != 2 or layer.layout not in ("rows", "columns") or wanted.inputs == "norm":
-            continue
-        groups = LOOK["D"] * (1 if reading.one_group else LOOK["G"])
-        sizes = [{"G * D": (groups,)}.get(one) or _may_be(one) for one in (wanted.outputs, wanted.inputs)]
-        sizes = [(*some, LOOK["D"]) for some in sizes] if reading.one_head else sizes  # the head is as wide as x
-        sizes = sizes[::-1] if layer.layout == "columns" else sizes
-        if any(size not in some for size, some in zip(shape, sizes, strict=True)):
-            return (
-                f"{layer.weight} has the shape {tuple(shape)} for E={LOOK['E']}, H={LOOK['H']}, D={LOOK['D']}, where "
-                f"{(sizes[0][0], sizes[1][0])} is wanted"
-            )
-    return ""
-
-
-def _may_be(symbol: str) -> tuple[int, ...]:
-    """The numbers that a size of the contract may have; code with one size for two that the contract tells apart has another."""
-    return tuple(LOOK[one] for one in {"C": ("C", "E"), "V": ("V", "D"), "I": ("I", "E", "D")}.get(symbol, (symbol,)))
-
-
-def plausible(reading: Reading, shapes: Shapes, contract: Contract) -> bool:
-    """Whether the layers have the sizes that the contract's would have."""
-    if contract.has_score:
-        return True
-    symbols = [symbol for symbol, _ in contract.arguments]
-    if len(reading.fused) == 3 and contract.has_heads and not reading.one_head and "I" not in symbols:
-        of_one = LOOK["D"] * 3  # q, k and v of one head: the size was meant for all
-        if ".*" not in reading.q.weight and of_one in shapes.get(reading.q.weight, ()):
-            return False
-    last = reading.q.weight.replace(".0.", f".{LOOK['H'] - 1}.")
-    if reading.q.layout == "wide":
-        return all(reading.layer(role).layout == "wide" for role in ("q", "k", "v"))
-    if contract.has_heads and last != reading.q.weight and last in shapes:
-        return False  # each head has layers for all heads: the size was meant for one
-    for role in ("q", "k"):
-        layer = reading.layer(role)
-        shape = shapes.get(of_first_head(layer.weight), ())
-        if len(shape) != 2 or role in reading.fused or layer.layout != "rows":
-            continue
-        wanted = LOOK["D"] if "I" in symbols or ".*" in layer.weight else LOOK["E"]
-        if role == "k" and contract.has_groups:
-            wanted = LOOK["D"] * (1 if reading.one_group else LOOK["G"])
-        if shape[0] != wanted:
-            return False
-        if role == "q" and "I" not in symbols and ".*" not in layer.weight and shape[1] == LOOK["D"]:
-            return False  # x is wider than one head
-        built = {value for _, value in reading.sizes}
-        if role == "q" and "I" in built and shape[1] == LOOK["D"]:
-            return False  # x is no wider than its queries: what has another size has no part in it
-    of_output = shapes.get(reading.o.weight, ())
-    return len(of_output) != 2 or reading.o.layout != "rows" or "o" not in contract.layers or of_output[1] == LOOK["E"]
-
-
 def of_first_head(path: str) -> str:
     """The path of the first head's parameter, where `*` stands for one of each head."""
     return re.sub(r"\.\*(?=\.|$)", ".0", path)

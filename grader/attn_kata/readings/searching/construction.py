@@ -12,7 +12,7 @@ from attn_kata.protocol import wire
 from attn_kata.protocol.messages import Argument, Build
 from attn_kata.readings.adapters import adapter
 from attn_kata.readings.adapters.own_code import BUILDER
-from attn_kata.readings.candidates import blocks, building, layers, positions
+from attn_kata.readings.candidates import blocks, building, layer_sizes, layers, positions
 from attn_kata.readings.reading import ROLES, Layer, Reading, is_path, with_flags
 from attn_kata.readings.searching import certain
 from attn_kata.readings.searching.search import Search
@@ -65,12 +65,16 @@ def built(search: Search, definition: Definition) -> Built:
         meant = "__init__" if "init" in definition.misspelt else "forward"
         search.tried.append(f"{definition.name} has no {meant}, and nothing calls its '{definition.misspelt}'")
         return Built()
+    if not_modules := _not_modules(search, definition):
+        search.tried.append(f"{definition.name} has no submodule '{not_modules[0]}' that could be left out")
+        return Built()
     reasons: list[str] = []
     raising: list[Reading] = []  # by the code's own mistake
     fallback: list[Reading] = []  # it builds, and its layers have other sizes
     wide: Built | None = None  # with heads as wide as x, or with layers of one head for all, where nothing else fits
     of_build = {key: value for key, value in search.given.items() if key in _OF_BUILD}
     is_said = bool(of_build.keys() - {"processor", "full_precision", "lazy", "unrounded", "unturned"})
+    apart = False  # a layer has the wrong size where two widths are told apart: as one width, that would be hidden
     rotations = positions.makers(definition, search.structure)
     waiting = list(building.buildings(definition, search.structure, search.contract))
     if search.given.get("one_sample"):
@@ -82,6 +86,8 @@ def built(search: Search, definition: Definition) -> Built:
             return Built(
                 readings=[with_flags(one, {key: value for key, value in search.given.items() if key not in OF_MASKS})]
             )
+        if apart and not layer_sizes.tells_apart(one, search.contract):
+            continue
         shapes = _shapes(search, one)
         if isinstance(shapes, Raised):
             raises = f"raises {shapes.types[0]}: {shapes.text[:MOST_OF_A_REASON]}{shapes.where}"
@@ -96,6 +102,7 @@ def built(search: Search, definition: Definition) -> Built:
             continue
         if not shapes and makes_layers_when_called(search.structure.text(definition).encode()):
             return Built(readings=[one])  # a mistake however it is read: no layer that it could be compared by
+        search.given.update(_whole_layers(search, shapes))
         strange = _strange(search, shapes)
         if strange:
             reasons.append(f"it has no parameter '{strange}'; it has {_listed(shapes)}")
@@ -109,12 +116,13 @@ def built(search: Search, definition: Definition) -> Built:
         if of_layers and not readings:
             readings = [one]
         readings = list(dict.fromkeys(with_flags(each, of_layers) for each in readings))
-        misfits = [layers.misfit(each, shapes, search.contract) for each in readings]
+        misfits = [layer_sizes.misfit(each, shapes, search.contract) for each in readings]
         if misfits and all(misfits):
             reasons.append(misfits[0])
+            apart = apart or layer_sizes.tells_apart(one, search.contract)
             continue
         readings = [each for each, misfit in zip(readings, misfits, strict=True) if not misfit]
-        fits = readings and (is_said or layers.plausible(readings[0], shapes, search.contract))
+        fits = readings and (is_said or layer_sizes.plausible(readings[0], shapes, search.contract))
         if fits and readings[0].q.layout in ("wide", "shared") and not is_said:
             wide = wide or Built(readings=readings, further=_further(readings[0], shapes, definition))
             continue
@@ -147,6 +155,26 @@ def _further(reading: Reading, shapes: layers.Shapes, definition: Definition) ->
         and path not in reading.unturned  # which is 0
         and len(re.findall(rf"self\.{re.escape(path.partition('.')[0])}\b", code)) > 1
     )
+
+
+def _whole_layers(search: Search, shapes: layers.Shapes) -> dict[str, object]:
+    """The layers that the user has named without a parameter, `q=W_q`: each with its weight and its bias."""
+    found: dict[str, object] = {}
+    for role in ROLES:
+        layer = search.given.get(role)
+        if isinstance(layer, Layer) and layers.of_first_head(layer.weight) not in shapes and not layer.bias:
+            weight, bias = f"{layer.weight}.weight", f"{layer.weight}.bias"
+            has_bias = layers.of_first_head(bias) in shapes
+            whole = replace(layer, weight=weight, bias=bias if has_bias else "")
+            found |= {role: whole} if layers.of_first_head(weight) in shapes else {}
+    return found
+
+
+def _not_modules(search: Search, definition: Definition) -> list[str]:
+    """The names that the user wants to leave out, and that are no submodules: a parameter, or nothing at all."""
+    names: tuple[str, ...] = search.given.get("bypassed", ())  # type: ignore[assignment]
+    made = {name: maker for each in search.structure.reach(definition) for name, maker in each.layers.items()}
+    return [name for name in names if made.get(name.partition(".")[0], "Parameter").endswith("Parameter")]
 
 
 def _strange(search: Search, shapes: layers.Shapes) -> str | None:

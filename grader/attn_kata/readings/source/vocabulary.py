@@ -254,6 +254,8 @@ def size_in(name: str, text: str) -> str | None:
         return "D"
     if symbol == "D" and _is_width_of_x(own, name, text):
         return "E"
+    if symbol == "M" and re.search(rf"Linear\([^()\n]*(?:\w\s*\*\s*{own}|{own}\s*\*\s*\w)", text):
+        return "2"  # Linear(width, mlp_dim * width)
     if symbol in (None, "C") and _sides_of_a_mask(own).search(text):
         return "L"
     if symbol is None and not _OTHER_SIZES.search(name.lower()):  # a name that says nothing: by what is made with it

@@ -1,0 +1,179 @@
+"""Layers have the sizes that the code gives them. A layer of the wrong size raises in every use, and no reading may hide it:
+the kata's weights, which are laid into the code's layers, have sizes of their own."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from tests.readings.pairs import right_and_wrong, told
+from tests.readings.test_kinds import HEAD
+
+from attn_kata.engine.client import Engine
+
+ATTEND = """
+class Attend(nn.Module):
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.h, self.d_k = n_heads, d_model // n_heads
+        self.to_q = nn.Linear(d_model, d_model)
+        self.to_k = nn.Linear(d_model, d_model)
+        self.to_v = nn.Linear(d_model, d_model)
+        self.out = nn.Linear(d_model, d_model)
+
+    def forward(self, x):
+        b, t, e = x.shape
+        q, k, v = (w(x).view(b, t, self.h, self.d_k).transpose(1, 2) for w in (self.to_q, self.to_k, self.to_v))
+        weights = F.softmax(q @ k.transpose(-2, -1) / math.sqrt(self.d_k), dim=-1)
+        return self.out((weights @ v).transpose(1, 2).reshape(b, t, e))
+"""
+ACROSS = (
+    ATTEND.replace("d_model, n_heads):", "d_model, d_context, n_heads):")
+    .replace("self.to_k = nn.Linear(d_model,", "self.to_k = nn.Linear(d_context,")
+    .replace("self.to_v = nn.Linear(d_model,", "self.to_v = nn.Linear(d_context,")
+    .replace("forward(self, x):", "forward(self, x, context):")
+    .replace(
+        "q, k, v = (w(x).view(b, t, self.h, self.d_k).transpose(1, 2) for w in (self.to_q, self.to_k, self.to_v))",
+        "q, k, v = (\n            w(y).view(b, -1, self.h, self.d_k).transpose(1, 2)\n"
+        "            for w, y in ((self.to_q, x), (self.to_k, context), (self.to_v, context))\n        )",
+    )
+)
+FUSED = ATTEND.replace(
+    "        self.to_q = nn.Linear(d_model, d_model)\n", "        self.qkv = nn.Linear(d_model, 3 * d_model)\n"
+)
+FUSED = FUSED.replace(
+    "        self.to_k = nn.Linear(d_model, d_model)\n        self.to_v = nn.Linear(d_model, d_model)\n", ""
+)
+FUSED = FUSED.replace("w(x).view", "w.view").replace("(self.to_q, self.to_k, self.to_v)", "self.qkv(x).chunk(3, -1)")
+ADDED = """
+class Bahdanau(nn.Module):
+    def __init__(self, query_size, key_size, attn_size):
+        super().__init__()
+        self.of_query, self.of_key = nn.Linear(query_size, attn_size, bias=False), nn.Linear(key_size, attn_size, bias=False)
+        self.energy = nn.Linear(attn_size, 1, bias=False)
+
+    def forward(self, query, keys):
+        scores = self.energy(torch.tanh(self.of_query(query).unsqueeze(1) + self.of_key(keys))).squeeze(-1)
+        weights = F.softmax(scores, dim=-1)
+        return torch.bmm(weights.unsqueeze(1), keys).squeeze(1), weights
+"""
+ONE_OF_HEADS = """
+class Head(nn.Module):
+    def __init__(self, n_embd, head_size):
+        super().__init__()
+        self.qkv = nn.Linear(n_embd, 3 * head_size, bias=False)
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).chunk(3, dim=-1)
+        return F.softmax(q @ k.transpose(-2, -1) / math.sqrt(k.shape[-1]), dim=-1) @ v
+"""
+APART = ONE_OF_HEADS.replace(
+    "self.qkv = nn.Linear(n_embd, 3 * head_size, bias=False)",
+    "self.q, self.k = nn.Linear(n_embd, head_size), nn.Linear(n_embd, head_size)\n"
+    "        self.v = nn.Linear(n_embd, head_size)",
+).replace("self.qkv(x).chunk(3, dim=-1)", "self.q(x), self.k(x), self.v(x)")
+WRONG = [
+    ("mha", ATTEND, "self.to_v = nn.Linear(d_model, d_model)", "self.to_v = nn.Linear(d_model, self.d_k)"),
+    ("mha", ATTEND, "self.to_q = nn.Linear(d_model, d_model)", "self.to_q = nn.Linear(self.d_k, d_model)"),
+    ("mha", ATTEND, "self.out = nn.Linear(d_model, d_model)", "self.out = nn.Linear(self.d_k, d_model)"),
+    ("mha", ATTEND, "self.out = nn.Linear(d_model, d_model)", "self.out = nn.Linear(d_model, n_heads)"),
+    ("mha", FUSED, "nn.Linear(d_model, 3 * d_model)", "nn.Linear(d_model, 3 * self.d_k)"),
+    (
+        "cross_attention",
+        ACROSS,
+        "self.to_v = nn.Linear(d_context, d_model)",
+        "self.to_v = nn.Linear(d_context, self.d_k)",
+    ),
+    ("cross_attention", ACROSS, "self.out = nn.Linear(d_model, d_model)", "self.out = nn.Linear(d_model, n_heads)"),
+    ("cross_attention", ACROSS, "self.to_v = nn.Linear(d_context, d_model)", "self.to_v = nn.Linear(d_model, d_model)"),
+    ("additive_attention", ADDED, "nn.Linear(key_size, attn_size", "nn.Linear(key_size, key_size"),
+    ("additive_attention", ADDED, "nn.Linear(attn_size, 1", "nn.Linear(key_size, 1"),
+    (
+        "self_attention",
+        APART,
+        "self.k = nn.Linear(n_embd, head_size), nn.Linear(n_embd, head_size)",
+        "self.k = nn.Linear(n_embd, head_size), nn.Linear(n_embd, n_embd)",
+    ),
+    ("fused_qkv", ONE_OF_HEADS, "3 * head_size", "3 * n_embd"),
+]
+
+
+@pytest.mark.parametrize(("slug", "text", "old", "new"), WRONG)
+def test_a_layer_of_the_wrong_size_is_not_right(slug, text, old, new, shared_engine: Engine) -> None:
+    _, wrong = right_and_wrong(shared_engine, slug, text, old, new)
+
+    assert wrong.outcome in ("failed", "ungraded")
+    assert wrong.outcome == "failed" or re.search(r"\(\d+, \d+\)", wrong.ungraded_because)
+
+
+@pytest.mark.parametrize("flags", [("build=d_model=E,n_heads=H",), ("v=to_v.weight+to_v.bias",)])
+def test_nor_is_it_where_the_reading_is_typed(flags, shared_engine: Engine) -> None:
+    text = ATTEND.replace(*WRONG[0][2:])
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True, flags=flags)
+
+    assert report.outcome == "ungraded"
+    assert "to_v.weight has the shape (4, 24)" in report.ungraded_because
+    assert "correct the size of this layer" in report.ungraded_because
+
+
+ONE_HEAD = """
+class Attend(nn.Module):
+    def __init__(self, h_dim=64):
+        super().__init__()
+        self.wq, self.wk, self.wv = nn.Linear(h_dim, h_dim), nn.Linear(h_dim, h_dim), nn.Linear(h_dim, h_dim)
+        self.h_dim = h_dim
+
+    def forward(self, x, mask):
+        scores = self.wq(x) @ self.wk(x).transpose(-2, -1) / math.sqrt(self.h_dim)
+        return scores.masked_fill(mask == 0, float("-inf")).softmax(-1) @ self.wv(x)
+"""
+BY_CONFIG = ATTEND.replace("d_model, n_heads):", "config):").replace("d_model // n_heads", "config.d_embedding")
+BY_CONFIG = BY_CONFIG.replace("n_heads", "config.n_heads").replace(
+    "nn.Linear(d_model, d_model)", "nn.Linear(config.d, config.d)"
+)
+BY_CONFIG = BY_CONFIG.replace("self.h, self.d_k = config.n_heads, config.d_embedding", "self.config = config")
+BY_CONFIG = BY_CONFIG.replace("self.h, self.d_k", "self.config.n_heads, self.config.d_embedding")
+BY_CONFIG = BY_CONFIG.replace("math.sqrt(self.d_k)", "math.sqrt(self.config.d_embedding)")
+IN_A_BASE = "from layers_of_another_file import BaseAttention\n" + ATTEND.replace(
+    "(nn.Module)", "(BaseAttention)"
+).replace("super().__init__()", "super().__init__(d_model)").replace("reshape(b, t, e)", "reshape(b, t, self.d_model)")
+# What names alone do not say: the width of the one head, the size of a head in a config, a size that a base class keeps.
+TOLD = [
+    (ONE_HEAD, " / math.sqrt(self.h_dim)", "", "scale.missing", "h_dim=E"),
+    (BY_CONFIG, " / math.sqrt(self.config.d_embedding)", "", "scale.missing", "config.d_embedding=D"),
+    (IN_A_BASE, " / math.sqrt(self.d_k)", "", "scale.missing", "constants=d_model=E"),
+]
+
+
+@pytest.mark.parametrize(("text", "old", "new", "mistake", "flag"), TOLD)
+def test_a_size_that_its_name_does_not_tell_is_told_by_the_code(
+    text, old, new, mistake, flag, shared_engine: Engine
+) -> None:
+    right, wrong = right_and_wrong(shared_engine, "mha", text, old, new)
+
+    assert any(flag in one for one in right.reading["flags"])
+    assert told(wrong) == {mistake}
+
+
+def test_a_size_that_the_class_forgot_is_no_size_of_a_base_class(shared_engine: Engine) -> None:
+    text = ATTEND.replace("reshape(b, t, e)", "reshape(b, t, self.d_model)")
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "failed"
+    assert told(report) == {"python.undefined_name"}
+
+
+@pytest.mark.parametrize("flag", ["q=to_q", "q=to_q.weight+to_q.bias"])
+def test_a_layer_may_be_named_without_its_parameters(flag, shared_engine: Engine) -> None:
+    report = shared_engine.grade("mha", (HEAD + ATTEND).encode(), attempt="mine.py", reads=True, flags=(flag,))
+
+    assert report.outcome == "passed"
+    assert "q=to_q.weight+to_q.bias" in report.reading["flags"]
+
+
+def test_what_is_to_be_left_out_must_be_there(shared_engine: Engine) -> None:
+    flags = ("bypassed=norm",)
+    report = shared_engine.grade("mha", (HEAD + ATTEND).encode(), attempt="mine.py", reads=True, flags=flags)
+
+    assert report.outcome == "ungraded"
+    assert "Attend has no submodule 'norm' that could be left out" in report.ungraded_because

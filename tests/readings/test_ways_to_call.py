@@ -1,0 +1,151 @@
+"""Ways to call code that public files showed, and flags that people typed: inputs in a tuple, sizes at module level."""
+
+from __future__ import annotations
+
+import pytest
+from tests.readings.pairs import right_and_wrong, told
+from tests.readings.test_kinds import HEAD
+
+from attn_kata.engine.client import Engine
+
+IN_A_TUPLE = """
+class Attend(nn.Module):
+    def __init__(self, width, n_heads):
+        super().__init__()
+        self.h = n_heads
+        self.wq, self.wk, self.wv, self.wo = (nn.Linear(width, width) for _ in range(4))
+
+    def forward(self, inputs):
+        queries, keys, values = inputs
+        b, t, e = queries.shape
+        q, k, v = self.wq(queries), self.wk(keys), self.wv(values)
+        q, k, v = (part.view(b, t, self.h, -1).transpose(1, 2) for part in (q, k, v))
+        weights = F.softmax(q @ k.transpose(-2, -1) / math.sqrt(e // self.h), dim=-1)
+        return self.wo((weights @ v).transpose(1, 2).reshape(b, t, e))
+"""
+# It needs a mask (B, T), and returns a tuple: with a mask (B, T, T) it answers, too, with a dimension too many.
+WITH_WEIGHTS = """
+class Attend(nn.Module):
+    def __init__(self, width=300):
+        super().__init__()
+        self.to_q, self.to_k, self.to_v = nn.Linear(width, width), nn.Linear(width, width), nn.Linear(width, width)
+        self.out = nn.Linear(width, width)
+        self.size = width
+
+    def forward(self, q, k, v, mask):
+        q, k, v = self.to_q(q), self.to_k(k), self.to_v(v)
+        scores = torch.matmul(q, k.transpose(1, 2)) / math.sqrt(self.size)
+        mask = mask.unsqueeze(1)
+        weights = F.softmax(scores.masked_fill(mask == 0, -1e9), dim=-1)
+        return self.out(torch.matmul(weights, v)), weights
+"""
+SET_LATER = """
+WIDTH, HEADS = 384, 6
+
+class Attend(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.qkv, self.out = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
+        self.register_buffer("tril", torch.tril(torch.ones(CONTEXT_LENGTH, CONTEXT_LENGTH)))
+
+    def forward(self, x):
+        b, t, e = x.shape
+        q, k, v = (part.view(b, t, HEADS, -1).transpose(1, 2) for part in self.qkv(x).chunk(3, -1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(k.shape[-1])
+        scores = scores.masked_fill(self.tril[:t, :t] == 0, float("-inf"))
+        return self.out((F.softmax(scores, dim=-1) @ v).transpose(1, 2).reshape(b, t, e))
+
+class Model(nn.Module):
+    def __init__(self, context_length):
+        super().__init__()
+        global CONTEXT_LENGTH
+        CONTEXT_LENGTH = context_length
+        self.attend = Attend()
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "flag"),
+    [
+        (IN_A_TUPLE, " / math.sqrt(e // self.h)", "call=inputs=qkv"),
+        (WITH_WEIGHTS, " / math.sqrt(self.size)", "shape=(B, T)"),
+        (SET_LATER, " / math.sqrt(k.shape[-1])", "globals=CONTEXT_LENGTH=L,HEADS=H,WIDTH=E"),
+    ],
+)
+def test_it_is_read_without_a_flag_and_hides_no_mistake(text, old, flag, shared_engine: Engine) -> None:
+    right, wrong = right_and_wrong(shared_engine, "mha", text, old, "")
+
+    assert flag in right.reading["flags"]
+    assert "scale.missing" in told(wrong)
+
+
+AT_MODULE_LEVEL = """
+d_k = 64
+
+def attention(q, k, v):
+    return F.softmax(q @ k.transpose(-2, -1) / math.sqrt(d_k), dim=-1) @ v
+"""
+
+
+def test_a_function_gets_the_sizes_that_it_reads_at_module_level(shared_engine: Engine) -> None:
+    right, wrong = right_and_wrong(shared_engine, "sdpa", AT_MODULE_LEVEL, "dim=-1", "dim=-2")
+
+    assert "globals=d_k=D" in right.reading["flags"]
+    assert told(wrong) == {"softmax.query_axis"}
+
+
+def test_a_width_of_all_heads_is_no_size_of_one(shared_engine: Engine) -> None:
+    """Divided by the root of the whole width: for (B, H, T, D) that is another number than the size of a head."""
+    text = AT_MODULE_LEVEL.replace("d_k", "d_model")
+    report = shared_engine.grade("sdpa", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome in ("failed", "ungraded")
+
+
+BY_A_NUMBER = """
+width = 8
+factor = 1 / math.sqrt(width)
+
+def attend(a, b, c, reach):
+    near = torch.arange(a.shape[-2])[:, None] - torch.arange(b.shape[-2])
+    scores = (a @ b.transpose(-2, -1) * factor).masked_fill(near.abs() > reach, float("-inf"))
+    return F.softmax(scores, dim=-1) @ c
+"""
+
+
+@pytest.mark.parametrize("names", ["a=q,b=k,c=v", "a=query,b=key,c=value"])
+def test_what_a_function_is_given_and_reads_may_be_typed(names, shared_engine: Engine) -> None:
+    flags = ("entry=attend", f"call={names},reach=L", "globals=factor=1/sqrt(D)")
+    report = shared_engine.grade("sdpa", (HEAD + BY_A_NUMBER).encode(), attempt="mine.py", reads=True, flags=flags)
+
+    assert report.outcome == "passed", report.ungraded_because
+    assert "call=a=q,b=k,c=v,reach=L" in report.reading["flags"]
+
+
+ONE_SAMPLE_TURNED = """
+def rotate(x):
+    first, second = x.chunk(2, dim=-1)
+    angle = torch.arange(x.shape[-2], dtype=x.dtype)[:, None] * torch.ones(first.shape[-1], dtype=x.dtype)
+    return torch.cat([first * angle.cos() - second * angle.sin(), second * angle.cos() + first * angle.sin()], dim=-1)
+
+class Attend(nn.Module):
+    def __init__(self, width, n_heads):
+        super().__init__()
+        self.h = n_heads
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+
+    def rotary(self, x):
+        return rotate(x)
+
+    def forward(self, x):
+        b, t, e = x.shape
+        q, k, v = (part.view(b, t, self.h, -1).transpose(1, 2) for part in self.qkv(x).chunk(3, -1))
+        weights = F.softmax(self.rotary(q) @ self.rotary(k).transpose(-2, -1) / math.sqrt(e // self.h), dim=-1)
+        return self.out((weights @ v).transpose(1, 2).reshape(b, t, e))[:1].expand(3, -1, -1)
+"""
+
+
+def test_another_number_of_texts_than_it_was_given_is_no_fault_of_the_grader(shared_engine: Engine) -> None:
+    report = shared_engine.grade("mha", (HEAD + ONE_SAMPLE_TURNED).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome in ("failed", "ungraded")

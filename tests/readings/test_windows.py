@@ -1,0 +1,54 @@
+"""Attention in windows of an image (Liu et al., 2021), in our own words: a tuple for the window, a bias for each distance."""
+
+from __future__ import annotations
+
+from tests.readings.pairs import right_and_wrong, told
+from tests.readings.test_kinds import HEAD
+
+from attn_kata.engine.client import Engine
+
+WINDOW = """
+class InWindow(nn.Module):
+    def __init__(self, dim, window_size, num_heads, attn_drop=0.0):
+        super().__init__()
+        self.window_size, self.num_heads, self.scale = window_size, num_heads, (dim // num_heads) ** -0.5
+        high, wide = window_size
+        self.relative_position_bias_table = nn.Parameter(torch.zeros((2 * high - 1) * (2 * wide - 1), num_heads))
+        places = torch.stack(torch.meshgrid(torch.arange(high), torch.arange(wide), indexing="ij")).flatten(1)
+        apart = (places[:, :, None] - places[:, None, :]).permute(1, 2, 0) + torch.tensor([high - 1, wide - 1])
+        self.register_buffer("apart", apart[..., 0] * (2 * wide - 1) + apart[..., 1])
+        self.qkv, self.proj, self.attn_drop = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim), nn.Dropout(attn_drop)
+        nn.init.trunc_normal_(self.relative_position_bias_table, std=0.02)
+
+    def forward(self, x, mask=None):
+        b, n, c = x.shape
+        q, k, v = self.qkv(x).reshape(b, n, 3, self.num_heads, c // self.num_heads).permute(2, 0, 3, 1, 4)
+        scores = (q * self.scale) @ k.transpose(-2, -1)
+        area = self.window_size[0] * self.window_size[1]
+        bias = self.relative_position_bias_table[self.apart.view(-1)].view(area, area, -1).permute(2, 0, 1)
+        scores = scores + bias.unsqueeze(0)
+        if mask is not None:
+            windows = mask.shape[0]
+            scores = scores.view(b // windows, windows, self.num_heads, n, n) + mask.unsqueeze(1).unsqueeze(0)
+            scores = scores.view(-1, self.num_heads, n, n)
+        weights = self.attn_drop(scores.softmax(dim=-1))
+        return self.proj((weights @ v).transpose(1, 2).reshape(b, n, c))
+"""
+
+
+def test_a_window_is_as_long_as_the_input_and_its_bias_is_0(shared_engine: Engine) -> None:
+    right, wrong = right_and_wrong(shared_engine, "mha", WINDOW, "(q * self.scale)", "q")
+
+    assert {"mask=additive", "unturned=relative_position_bias_table", "one_length=yes"} <= set(right.reading["flags"])
+    assert any("window_size=(1,L)" in flag for flag in right.reading["flags"])
+    assert "its bias for each distance of two tokens is 0" in right.reading["departures"]
+    assert told(wrong) == {"scale.missing"}
+
+
+def test_its_reading_typed_back_gives_the_same_report(shared_engine: Engine) -> None:
+    source = (HEAD + WINDOW).encode()
+    found = shared_engine.grade("mha", source, attempt="mine.py", reads=True)
+    again = shared_engine.grade("mha", source, attempt="mine.py", reads=True, flags=tuple(found.reading["flags"]))
+
+    assert again.outcome == found.outcome == "passed"
+    assert again.reading["flags"] == found.reading["flags"]
