@@ -242,6 +242,7 @@ def test_code_that_no_known_mistake_explains_is_graded_as_an_attempt_with_its_ad
         ("# in the mask real tokens come with 0 and padding tokens with a large negative number", "additive"),
         ("# mask: 0 means visible, -inf means hidden", "additive"),
         ("# mask: 0 = hidden, 1 = visible", "keep"),
+        ('# the mask; make sure of width % h == 0, "width must be divisible by h"', None),
         ("# the encoder block with the 2 sublayers: 1) attention with the mask 2) the mlp", None),
     ],
 )

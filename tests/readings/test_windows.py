@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.readings.pairs import right_and_wrong, told
 from tests.readings.test_kinds import HEAD
 
@@ -52,3 +53,36 @@ def test_its_reading_typed_back_gives_the_same_report(shared_engine: Engine) -> 
 
     assert again.outcome == found.outcome == "passed"
     assert again.reading["flags"] == found.reading["flags"]
+
+
+PATCHES = """
+from einops import rearrange
+
+class OfPatches(nn.Module):
+    def __init__(self, dim, heads):
+        super().__init__()
+        self.heads, self.scale = heads, (dim // heads) ** -0.5
+        self.to_qkv, self.to_out = nn.Linear(dim, 3 * dim, bias=False), nn.Linear(dim, dim)
+
+    def forward(self, x):
+        qkv = self.to_qkv(x).chunk(3, dim=-1)
+        q, k, v = (rearrange(part, "b p n (h d) -> b p h n d", h=self.heads) for part in qkv)
+        weights = (q @ k.transpose(-1, -2) * self.scale).softmax(dim=-1)
+        return self.to_out(rearrange(weights @ v, "b p h n d -> b p n (h d)"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "mistake"),
+    [
+        (" * self.scale", "", "scale.missing"),
+        ("rearrange(weights @ v", "rearrange(weights @ v.mean(1, keepdim=True)", ""),
+    ],
+)
+def test_several_sequences_of_a_sample_are_attended_apart(old, new, mistake, shared_engine: Engine) -> None:
+    """MobileViT (Mehta & Rastegari, 2022): the places of each patch see one another, (B, P, T, E)."""
+    right, wrong = right_and_wrong(shared_engine, "mha", PATCHES, old, new)
+
+    assert "order=groups" in right.reading["flags"]
+    assert wrong.outcome in ("failed", "ungraded")
+    assert not mistake or told(wrong) == {mistake}

@@ -17,8 +17,8 @@
     needs_mask    whether it cannot be called without a mask             needs_mask=yes
     causal        whether it always hides later keys                     causal=yes
     order         batch or time first; channels, (B, E, T), or image,
-                  (B, E, T, 1), where the channels come before the places
-                                                                         order=time
+                  (B, E, T, 1), where the channels come before the places;
+                  groups, (B, P, T, E), several sequences                order=time
     dims          how many dimensions q, k and v of a function have      dims=4
     query         the shape of the query of a learned score              query=(B, E)
     returns       tensor, or the places in a tuple: output, weights      returns=0 or returns=0,1
@@ -105,7 +105,7 @@ LAYOUTS = (
     *("left", "right"),  # of an output layer: the columns of the heads' result lie left or right of those of x
 )
 ARRANGEMENTS = ("blocks", "by_head", "innermost", "beside", "features")
-ORDERS = ("batch", "time", "channels", "image")
+ORDERS = ("batch", "time", "channels", "image", "groups")
 CHANNELS_FIRST = ("channels", "image")
 ONE_QUERY = ("(B, E)", "(B, 1, E)", "(1, B, E)")  # shapes of the query of code that takes one at a time
 MASKS = ("keep", "hide", "additive", "lengths", "none")

@@ -110,7 +110,9 @@ def with_call(reading: Reading, definition: Definition, structure: Structure, co
     if of_any_rank:
         dimensions = (3,) if layouts.says_batch(definition) else (3, 2)
         found = [replace(one, dims=dims) for dims in dimensions for one in found]
-    if turned[0].order:
+    if contract.is_module and layouts.has_groups(definition, structure):
+        found = [*(replace(one, order="groups") for one in found), *found]
+    elif turned[0].order:
         found = turned + found
     elif of_any_rank:
         return found

@@ -13,6 +13,8 @@ from attn_kata.readings.candidates.layers import Shapes, of_first_head
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Layer, Reading
 
+_OF_HEADS = ("heads", "heads_columns", "columns_heads")  # a matrix for each head
+_ONE_EACH = (int(LOOK["H"]), int(LOOK["E"]), int(LOOK["D"]))
 _Sizes = tuple[int, ...]  # the numbers that a size may have, the likeliest first
 
 
@@ -27,6 +29,14 @@ def misfit(reading: Reading, shapes: Shapes, contract: Contract) -> str:
         return _of_score(reading, shapes)
     for role in [one for one in ("q", "k", "v", "o") if one in contract.layers or "qkv" in contract.layers]:
         layer = reading.layer(role)
+        of_heads = tuple(shapes.get(layer.weight, ()))
+        if (
+            layer.layout in _OF_HEADS
+            and len(of_heads) == 3
+            and sorted(of_heads) != sorted(_ONE_EACH)
+            and not contract.has_own_sizes
+        ):
+            return f"{layer.weight} has the shape {of_heads}, where the sizes {_ONE_EACH} are wanted, in any order"
         wanted = contract.layers.get(role) or contract.layers.get("qkv")
         if wanted is None or layer.layout not in ("rows", "columns") or (role == "o" and "o" not in contract.layers):
             continue

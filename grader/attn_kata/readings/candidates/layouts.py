@@ -11,6 +11,15 @@ _OF_IMAGES = re.compile(
     r"|\bb c h w\b|\bConv2d\(",
     re.IGNORECASE,
 )
+# einops: rearrange(x, "b p n (h d) -> b p h n d")
+_OF_GROUPS = re.compile(r"[\"']\s*(\w+) (\w+) (\w+) \(\s*(\w+) (\w+)\s*\)\s*->\s*\1 \2 \4 \3 \5\s*[\"']")
+
+
+def has_groups(definition: Definition, structure: Structure) -> bool:
+    """Whether the code splits the heads of several sequences for each sample: the patches of an image (MobileViT)."""
+    return _OF_GROUPS.search(structure.reached(definition)) is not None
+
+
 _PLACES = re.compile(r"l$|l_|len|seq|t$|t_|time|n_?(?:points|tokens)$")
 
 

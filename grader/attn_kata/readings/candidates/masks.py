@@ -13,9 +13,9 @@ from attn_kata.readings.source.structure import code_of
 _SET = r"(?:\b1s?\b|\btrue\b|\bones\b|\bnon-?zeros?\b|\bindicat(?:es?|ing)\b|\bmark(?:s|ing)\b)"
 _UNSET = r"(?:\b0s?\b|\bfalse\b|\bzeros?\b(?!-))"
 _KEPT = (
-    r"(?:keep|kept|attend|(?<!in)visible|(?<!in)valid|allow|real|un-?masked|not (?:be )?masked|"
+    r"(?:keep|kept|attend|\bvisible|(?<!in)valid|\ballow|real|un-?masked|not (?:be )?masked|"
     r"not (?:be )?(?:pad|ignored|hidden)|"
-    r"\bsee\b(?! (?:also|above|below|code|the (?:code|paper)|http|fig|sec|eq|note))|seen|"
+    r"\bsee\b(?! (?:also|above|below|code|the (?:code|paper)|http|fig|sec|eq|note))|\bseen|"
     r"participate|tak(?:e|es|ing) part|\bcount|include|\bused?\b|looked? at|open|"
     r"permit|atiende|atender|válid|valide|visíve|autoris|(?<!nicht )(?:erlaubt|sichtbar)|"
     r"参照|有効|разреш|видим|참조|허용|保留|可见|看到|看见|有效|关注|参与|允许|真实)"

@@ -31,7 +31,7 @@ _SIZES: dict[str, str] = {
     "headdim dk dv dq dimhead dhead headsize dkey dvalue keydim valuedim attentionheadsize dimperhead dimheads headdims "
     "keysize valuesize dval dimk dimv dimq dqk headwidth headfeatures perheaddim attentionheaddim dimkey dimvalue hdim hs "
     "headchannels dimkeys dimvalues dimqueries keysdim valuesdim queriesdim "
-    "qkdim qkvdim hiddensizeperattentionhead kvchannels dh sizeperhead widthperhead",
+    "qkdim dimqk qkvdim hiddensizeperattentionhead kvchannels dh sizeperhead widthperhead",
     "E": "宽度 维度 隐藏维度 模型维度 "
     "embeddim dmodel hiddensize nembd dim embsize embedsize embdim hiddendim modeldim din dout dimin dimout inputdim "
     "infeatures features channels numhiddens hiddenunits embeddingdim hiddim dimmodel d nstate width nx indim outdim outputdim "
