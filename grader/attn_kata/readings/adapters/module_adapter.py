@@ -8,7 +8,7 @@ from dataclasses import replace
 from attn_kata.readings.adapters import laying
 from attn_kata.readings.adapters.given_masks import as_taken, where_given
 from attn_kata.readings.adapters.own_code import BUILDER, arguments
-from attn_kata.readings.candidates import caching, positions
+from attn_kata.readings.candidates import caching, layer_sizes, positions
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import CHANNELS_FIRST, ONE_QUERY, Reading
 
@@ -60,7 +60,7 @@ def source(reading: Reading, contract: Contract) -> str:
         "    shapes = self.shapes_of_theirs",
         "    laid = {path: value.reshape(shapes[path]) if len(shapes.get(path, ())) > 3 else value",
         "            for path, value in self.laid().items()}",
-        *(_of_its_own_sizes() if not {"I", "C", "V"} & set(symbols) else []),
+        *(_of_its_own_sizes(reading) if not {"I", "C", "V"} & set(symbols) else []),
         "    every = [(*path.rpartition('.')[::2], value) for path, value in laid.items()]",
         "    return [(modules[owner], name, value) for owner, name, value in every if owner in modules]",
         "",
@@ -77,14 +77,15 @@ def source(reading: Reading, contract: Contract) -> str:
     return text + (_one_by_one(contract) if reading.one_sample else "")
 
 
-def _of_its_own_sizes() -> list[str]:
+def _of_its_own_sizes(reading: Reading) -> list[str]:
     """The lines that compare the sizes of the code's layers with those of the contract's, which it would compute with.
 
     Not where the contract tells two sizes apart that the code may have as one: the widths of x and of a context.
     """
+    by_design = (reading.o.weight, reading.o.bias) if layer_sizes.may_be_narrow(reading) else ()
     return [
         "    for path, value in laid.items():",
-        "        if value.shape != shapes.get(path, value.shape):  # its own size is wrong, or read wrong",
+        f"        if value.shape != shapes.get(path, value.shape) and path not in {by_design!r}:",
         "            raise RuntimeError(",
         "                f'{path} has the shape {tuple(shapes[path])}, where {tuple(value.shape)} is wanted for these sizes'",
         "            )",

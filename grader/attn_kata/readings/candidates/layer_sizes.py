@@ -48,9 +48,16 @@ def misfit(reading: Reading, shapes: Shapes, contract: Contract) -> str:
             together = [contract.layers.get(one) or wanted for one in reading.fused]
             alike = [_may_be("D" if one.outputs == "3 * D" else one.outputs, reading) for one in together]
             sizes[0] = tuple(sum(each) for each in itertools.product(*alike))
+        if role == "o" and may_be_narrow(reading):
+            sizes[0] += (int(LOOK["D"]),)
         if said := _wrong(layer, shapes, sizes):
             return said
     return ""
+
+
+def may_be_narrow(reading: Reading) -> bool:
+    """Whether the output may be as wide as one head by design: its constructor is told that width apart."""
+    return any(value == "D" for _, value in reading.build)
 
 
 def tells_apart(reading: Reading, contract: Contract) -> bool:
