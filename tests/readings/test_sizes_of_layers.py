@@ -177,3 +177,89 @@ def test_what_is_to_be_left_out_must_be_there(shared_engine: Engine) -> None:
 
     assert report.outcome == "ungraded"
     assert "Attend has no submodule 'norm' that could be left out" in report.ungraded_because
+
+
+SEVERAL_NAMES = """
+class Attend(nn.Module):
+    def __init__(self, d_in, d_out, num_heads):
+        super().__init__()
+        self.h, self.d = num_heads, d_out // num_heads
+        self.q, self.k, self.v = nn.Linear(d_in, d_out), nn.Linear(d_in, d_out), nn.Linear(d_in, d_out)
+        self.out = nn.Linear(d_out, d_out)
+
+    def forward(self, x):
+        b, t, _ = x.shape
+        q, k, v = (w(x).view(b, t, self.h, self.d).transpose(1, 2) for w in (self.q, self.k, self.v))
+        weights = F.softmax(q @ k.transpose(-2, -1) / math.sqrt(self.d), dim=-1)
+        return self.out((weights @ v).transpose(1, 2).reshape(b, t, -1))
+"""
+INNER = """
+class Attend(nn.Module):
+    def __init__(self, dim, heads=8, dim_head=64):
+        super().__init__()
+        self.h, inner = heads, heads * dim_head
+        self.to_qkv, self.to_out = nn.Linear(dim, 3 * inner, bias=False), nn.Linear(inner, dim)
+        self.scale = dim_head**-0.5
+
+    def forward(self, x):
+        b, t, _ = x.shape
+        q, k, v = (part.view(b, t, self.h, -1).transpose(1, 2) for part in self.to_qkv(x).chunk(3, dim=-1))
+        weights = (q @ k.transpose(-2, -1) * self.scale).softmax(dim=-1)
+        return self.to_out((weights @ v).transpose(1, 2).reshape(b, t, -1))
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new"),
+    [
+        (SEVERAL_NAMES, "self.out = nn.Linear(d_out, d_out)", "self.out = nn.Linear(d_in, d_out)"),
+        (SEVERAL_NAMES, "nn.Linear(d_in, d_out)\n", "nn.Linear(d_out, d_out)\n"),
+        (INNER, "nn.Linear(inner, dim)", "nn.Linear(dim, dim)"),
+        (INNER, "nn.Linear(dim, 3 * inner", "nn.Linear(dim, 3 * dim"),
+    ],
+)
+def test_sizes_that_the_kata_does_not_tell_apart_are_told_apart_in_a_note(
+    text, old, new, shared_engine: Engine
+) -> None:
+    """It is right where they are equal, as the kata has them, and raises where they are not."""
+    right, wrong = right_and_wrong(shared_engine, "mha", text, old, new)
+
+    assert not any("tells apart" in note for note in right.reading["notes"])
+    assert any("a layer has the wrong size" in note for note in wrong.reading["notes"])
+
+
+def test_a_layer_of_a_score_that_fits_no_input_is_not_right(shared_engine: Engine) -> None:
+    old, new = "self.of_query, self.of_key = nn.Linear(query_size", "self.of_query, self.of_key = nn.Linear(key_size"
+    assert ADDED.count(old) == 1
+    report = shared_engine.grade(
+        "additive_attention", (HEAD + ADDED.replace(old, new)).encode(), attempt="mine.py", reads=True
+    )
+
+    assert report.outcome == "ungraded"
+    assert "its own layers do not fit one another" in report.ungraded_because
+
+
+A_CONFIG = """
+class Attend(nn.Module):
+    def __init__(self, cfg):
+        super().__init__()
+        self.h = cfg["heads"]
+        self.qkv, self.out = nn.Linear(cfg["emb"], 3 * cfg["emb"]), nn.Linear(cfg["emb"], cfg["emb"])
+        self.register_buffer("tri", torch.tril(torch.ones(cfg["SIDE"], cfg["SIDE"])).bool())
+
+    def forward(self, x):
+        b, t, c = x.shape
+        x = self.qkv(x).view(b, t, 3, self.h, c // self.h).permute(2, 0, 3, 1, 4)
+        q, k, v = x
+        scores = (q @ k.transpose(-1, -2) * k.shape[-1] ** -0.5).masked_fill(~self.tri[:t, :t], -torch.inf)
+        return self.out((scores.softmax(-1) @ v).transpose(1, 2).reshape(b, t, c))
+"""
+
+
+@pytest.mark.parametrize(("side", "outcome"), [("ctx", "passed"), ("quux", "ungraded")])
+def test_a_size_of_a_config_that_nobody_knows_is_no_mistake_of_the_code(side, outcome, shared_engine: Engine) -> None:
+    text = A_CONFIG.replace("SIDE", side)
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == outcome
+    assert told(report) == set()

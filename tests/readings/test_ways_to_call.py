@@ -102,6 +102,13 @@ def test_a_width_of_all_heads_is_no_size_of_one(shared_engine: Engine) -> None:
     assert report.outcome in ("failed", "ungraded")
 
 
+def test_a_size_that_the_module_computes_is_its_own(shared_engine: Engine) -> None:
+    text = AT_MODULE_LEVEL.replace("d_k = 64", "d_model, n_heads = 512, 8\nd_k = 2 * d_model // n_heads")
+    report = shared_engine.grade("sdpa", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "ungraded"
+
+
 BY_A_NUMBER = """
 width = 8
 factor = 1 / math.sqrt(width)

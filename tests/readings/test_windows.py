@@ -43,6 +43,7 @@ def test_a_window_is_as_long_as_the_input_and_its_bias_is_0(shared_engine: Engin
     assert {"mask=additive", "unturned=relative_position_bias_table", "one_length=yes"} <= set(right.reading["flags"])
     assert any("window_size=(1,L)" in flag for flag in right.reading["flags"])
     assert "its bias for each distance of two tokens is 0" in right.reading["departures"]
+    assert any("where it is added, is not graded" in note for note in right.reading["notes"])
     assert told(wrong) == {"scale.missing"}
 
 

@@ -120,6 +120,8 @@ class ReadingOptions:
             if name in parts and (lacks or (parts[name] and _has_heads(kata)))
         }
         others = [one for kata, one in reversed(found.items()) if kata != slug][:MOST_OTHERS]
+        if advice.NOT_FITTING.search(why):  # another kata may not tell its sizes apart
+            others = [one for one in others if one[1] != meant]
         of_methods = [
             (kata, name, f"{name.partition('.')[0]} could not be read. Only its method {name} is graded, as {kata}.")
             for kata, name, _ in itertools.islice(inference.methods_of(source), MOST_OTHERS)

@@ -6,6 +6,7 @@ import re
 
 UNREAD = "it could not be read as"  # the beginning of what is said
 NOT_IMPORTED = "could not be imported"
+NOT_FITTING = re.compile(r"has the shape \(.*\bis wanted|layers do not fit one another", re.DOTALL)
 RAISES_WITH_MASK = "every call that was tried with a mask raises"
 RAISES_FOR_SOME = "it raises for some of what it is asked"
 SAY = "Name the class with --class NAME, or say how to read it with --read KEY=VALUE (--read help lists the keys)"
@@ -37,9 +38,9 @@ _ADVICE = tuple(
             "width, H the heads, L a length)",
         ),
         (
-            r"has the shape \(.*\bis wanted",
+            NOT_FITTING.pattern,
             "If its sizes are read wrong, say how it is built with --read build=NAME=E,NAME=H,NAME=D (E is the width, H the "
-            "heads, D the size of a head). Otherwise correct the size of this layer",
+            "heads, D the size of a head). Otherwise correct the size of this layer, or of the one before it",
         ),
         (
             r"'(?!NoneType|Missing)[A-Z]\w*' object has no attribute "

@@ -273,7 +273,8 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += [f"self.{name} is a number" for name, _ in reading.constants]
     # One input hides which of the three goes to which layer.
     found += ["query, key and value are all x: --kata qkv_attention tries them apart"] * (
-        contract.kata == "mha" and [value for _, value in reading.call].count("x") == 3
+        contract.kata == "mha"
+        and ([value for _, value in reading.call].count("x") == 3 or "qkv" in dict(reading.call).values())
     )
     found += ["fused"] * bool(reading.fused)
     found += ["one layer per head"] * any(".*" in reading.layer(role).weight for role in ("q", "k", "v"))

@@ -217,7 +217,12 @@ def _class_of(name):
 '''
 
 
-def source_of(reading: Reading, contract: Contract) -> str:
+def of_own_weights(reading: Reading, contract: Contract) -> str:
+    """The same for a module, with the weights that the code makes itself, and not the kata's."""
+    return source_of(reading, contract, own_weights=True)
+
+
+def source_of(reading: Reading, contract: Contract, *, own_weights: bool = False) -> str:
     """The adapter's source."""
     parts = [_HEAD.format(entry=reading.entry)]
     if contract.rotation:
@@ -251,8 +256,11 @@ def source_of(reading: Reading, contract: Contract) -> str:
     if reading.builder:
         parts.append(function_adapter.mask_builder(reading, contract))
     if reading.entry != reading.builder:
-        of_entry = module_adapter if contract.is_module else function_adapter
-        parts.append(of_entry.source(reading, contract))
+        parts.append(
+            module_adapter.source(reading, contract, own_weights=own_weights)
+            if contract.is_module
+            else function_adapter.source(reading, contract)
+        )
     return "".join(parts)
 
 

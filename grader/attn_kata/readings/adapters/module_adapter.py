@@ -12,9 +12,24 @@ from attn_kata.readings.candidates import caching, layer_sizes, positions
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import CHANNELS_FIRST, ONE_QUERY, Reading
 
+# The parameters of the code's own, in whose places the kata's weights are laid before each call.
+_TAKEN_OUT = [
+    "    for path, value in list(self.theirs.named_parameters(remove_duplicate=False)):",
+    "        self.shapes_of_theirs[path] = value.shape",
+    "        owner, name = self.theirs.get_submodule(path.rpartition('.')[0]), path.rpartition('.')[2]",
+    "        owner._parameters.pop(name, None)",
+    "        owner.__dict__.pop(name, None)",
+    "        owner._buffers[name] = value.detach()",
+    "    for owner, name, _ in self.places():",
+    "        owner._parameters.pop(name, None)",
+    "        owner._buffers.pop(name, None)",
+    "    for part in self.theirs.modules():  # it may ask for its device: next(self.parameters()).device",
+    "        part.__dict__['parameters'] = self.given_parameters",
+]
 
-def source(reading: Reading, contract: Contract) -> str:
-    """The class with the contract's name and layers."""
+
+def source(reading: Reading, contract: Contract, *, own_weights: bool = False) -> str:
+    """The class with the contract's name and layers. With `own_weights` it calls the code with those that it has made."""
     symbols = [symbol for symbol, _ in contract.arguments]
     signature = ", ".join(
         symbol + (f"={default}" if default is not None else "") for symbol, default in contract.arguments
@@ -32,17 +47,7 @@ def source(reading: Reading, contract: Contract) -> str:
         *(f"    {line}" for line in laying.layers(contract)),
         *_built(reading, given),
         "    self.shapes_of_theirs = {}",
-        "    for path, value in list(self.theirs.named_parameters(remove_duplicate=False)):",
-        "        self.shapes_of_theirs[path] = value.shape",
-        "        owner, name = self.theirs.get_submodule(path.rpartition('.')[0]), path.rpartition('.')[2]",
-        "        owner._parameters.pop(name, None)",
-        "        owner.__dict__.pop(name, None)",
-        "        owner._buffers[name] = value.detach()",
-        "    for owner, name, _ in self.places():",
-        "        owner._parameters.pop(name, None)",
-        "        owner._buffers.pop(name, None)",
-        "    for part in self.theirs.modules():  # it may ask for its device: next(self.parameters()).device",
-        "        part.__dict__['parameters'] = self.given_parameters",
+        *([] if own_weights else _TAKEN_OUT),
         "",
         "def given_parameters(self, recurse=True):",
         '    """What code that asks for its parameters gets: those that are laid into it."""',
@@ -56,6 +61,7 @@ def source(reading: Reading, contract: Contract) -> str:
         "",
         "def places(self):",
         '    """Each of these parameters with the module that it belongs to, where this size of module has it."""',
+        *(["    return []"] if own_weights else []),
         "    modules = dict(self.theirs.named_modules())",
         "    shapes = self.shapes_of_theirs",
         "    laid = {path: value.reshape(shapes[path]) if len(shapes.get(path, ())) > 3 else value",

@@ -44,8 +44,9 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
     common = replace(common, rates=dropouts.rates(definition, structure, common) if contract.has_dropout else ())
     common = replace(common, own_rate=dropouts.has_own_rate(definition, structure))
     of_weights = contract.is_block or not dropouts.drops_result_alone(definition, structure, common.bypassed)
-    if not definition.is_class:
-        yield common
+    if not definition.is_class:  # what the module computes may be the mistake
+        plain = tuple((name, value) for name, value in common.globals if name not in structure.computed)
+        yield replace(common, globals=plain)
         return
     known: list[tuple[str, str]] = []
     unknown: list[str] = []

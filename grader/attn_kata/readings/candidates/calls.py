@@ -137,12 +137,15 @@ def _lean(call: Pairs, definition: Definition) -> Pairs:
 
 def _together(call: Pairs, definition: Definition) -> Pairs:
     """A call with query, key and value in one tuple, where the code takes it apart: `q, k, v = inputs`."""
-    code = code_of(definition.text)
-    taken_apart = r"(?m)^\s*\(?\w+\s*,\s*\w+\s*,\s*\w+\)?\s*=\s*{}\s*$"
-    return tuple(
-        (name, "qkv" if value == "x" and re.search(taken_apart.format(re.escape(name)), code) else value)
-        for name, value in call
-    )
+    code = code_of(definition.text).rpartition("def forward(")[2]
+
+    def is_tuple(name: str) -> bool:
+        """Whether the code does nothing else with it: a tensor has a shape, and is set anew."""
+        taken_apart = rf"(?m)^\s*\(?\w+\s*,\s*\w+\s*,\s*\w+\)?\s*=\s*{re.escape(name)}\s*$"
+        uses = re.findall(rf"\b{re.escape(name)}\b", code.partition(":\n")[2])
+        return len(uses) == 1 and re.search(taken_apart, code) is not None
+
+    return tuple((name, "qkv" if value == "x" and is_tuple(name) else value) for name, value in call)
 
 
 def _has_no_other(scale: str, definition: Definition) -> bool:

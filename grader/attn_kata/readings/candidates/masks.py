@@ -13,17 +13,17 @@ from attn_kata.readings.source.structure import code_of
 _SET = r"(?:\b1s?\b|\btrue\b|\bones\b|\bnon-?zeros?\b|\bindicat(?:es?|ing)\b|\bmark(?:s|ing)\b)"
 _UNSET = r"(?:\b0s?\b|\bfalse\b|\bzeros?\b(?!-))"
 _KEPT = (
-    r"(?:keep|kept|attend|\bvisible|(?<!in)valid|\ballow|real|un-?masked|not (?:be )?masked|"
+    r"(?:keep|kept|attend|(?<!never )\bvisible|(?<!in)valid|\ballow|real|un-?masked|not (?:be )?masked|"
     r"not (?:be )?(?:pad|ignored|hidden)|"
-    r"\bsee\b(?! (?:also|above|below|code|the (?:code|paper)|http|fig|sec|eq|note))|\bseen|"
-    r"participate|tak(?:e|es|ing) part|\bcount|include|\bused?\b|looked? at|open|"
+    r"\bsee\b(?! (?:also|above|below|code|the (?:code|paper)|http|fig|sec|eq|note))|(?<!never )\bseen|"
+    r"participate|tak(?:e|es|ing) part|\bcount|include|(?<!whose )\bused?\b|looked? at|open|"
     r"permit|atiende|atender|válid|valide|visíve|autoris|(?<!nicht )(?:erlaubt|sichtbar)|"
     r"参照|有効|разреш|видим|참조|허용|保留|可见|看到|看见|有效|关注|参与|允许|真实)"
 )
 _HIDDEN = (
     r"(?:(?<=[=>:] )mask\b(?!\s*\w)|"
     r"masked|masking\b|mask(?:s|ing)? out|\bto mask\b|hide|hidden|invalid|invisible|ignor|block|\bpad|exclude|forbid|"
-    r"not (?:to )?(?:be )?(?:allow|attend|visible|seen|valid)|"
+    r"not (?:to )?(?:be )?(?:allow|attend|visible|seen|valid)|never (?:be )?(?:visible|seen)|unseen|"
     r"removed?|"
     r"bloque|ocult|enmascar|mascarad|masqu|maskier|verdeckt|"
     r"nicht (?:gesehen|sichtbar|erlaubt|beacht)|無視|隠|игнор|скры|замаск|무시|마스킹|"

@@ -178,6 +178,9 @@ def unturned(definition: Definition, structure: Structure) -> tuple[str, ...]:
 
 
 # A bias of the scores for each distance of two tokens in a window, which is learned: 0 for all of them (Swin).
+BIAS_NOT_GRADED = (
+    "Its bias for each distance of two tokens is 0 here: how it is found, and where it is added, is not graded"
+)
 _NAME_OF_BIAS = r"\w*rel\w*_pos\w*bias\w*"
 _BIAS_TABLE = re.compile(rf"self\.({_NAME_OF_BIAS})\s*=\s*(?:torch\.)?nn\.Parameter\(")
 

@@ -6,10 +6,10 @@ import re
 from dataclasses import replace
 
 from attn_kata.properties.failures import AttemptDied
-from attn_kata.readings.candidates import builders, calls
+from attn_kata.readings.candidates import builders, calls, positions
 from attn_kata.readings.choice import Chosen, NotRead
 from attn_kata.readings.reading import Reading
-from attn_kata.readings.searching import certain, doubts, mask_notes, turning
+from attn_kata.readings.searching import certain, doubts, mask_notes, own_weights, turning
 from attn_kata.readings.searching.behaviour import Ranked
 from attn_kata.readings.searching.definition_search import DefinitionSearch
 from attn_kata.readings.searching.search import MOST_DEFINITIONS, MOST_MISTAKES, Search
@@ -74,6 +74,10 @@ def run(
             search.tried.append("nothing in the file looks like an attention that this kata could grade")
         return NotRead(tried=tuple(search.tried), candidates=candidates, nothing=nothing)
     ranked, of_definition = best
+    not_fitting = own_weights.misfit(search, ranked.reading) if ranked.answers else ""
+    if not_fitting and not ranked.mistakes:
+        search.tried.append(f"{ranked.reading.entry}: {not_fitting}")
+        return NotRead(tried=tuple(search.tried), candidates=candidates, nothing=False)
     if ranked.answers:
         used = [one.name for one in search.structure.definitions if one.uses(of_definition.definition)]
         of_definition.said += tuple(why for name, why in silent.items() if name not in used)
@@ -100,6 +104,9 @@ def run(
             *mask_notes.notes(of_definition, ranked.reading, answers=ranked.answers),
             *doubts.of_far_tokens(of_definition, ranked.reading),
             *doubts.of_other_path(of_definition, ranked.reading),
+            *([f"{ranked.reading.entry}: {not_fitting}"] if not_fitting else []),
+            *(own_weights.of_other_sizes(search, ranked.reading) if ranked.answers and not ranked.mistakes else []),
+            *[positions.BIAS_NOT_GRADED] * bool(positions.bias_tables(ranked.reading.unturned)),
             *(turning.notes(search, ranked.reading, of_definition.definition) if ranked.answers else []),
         ),
         further=bool(of_definition.further) and ranked.answers and ranked.mistakes > MOST_MISTAKES,

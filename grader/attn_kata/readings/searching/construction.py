@@ -94,7 +94,8 @@ def built(search: Search, definition: Definition) -> Built:
             reasons.append(f"{one.entry}({_shown(one)}) {raises}")
             if "unturned" not in search.given and not set(rotations) <= set(one.unturned):
                 waiting.append(replace(one, unturned=tuple(dict.fromkeys((*one.unturned, *rotations)))))
-            if certain.is_own_mistake(shapes, search.structure.text(definition), search.structure):
+            own = certain.is_own_mistake(shapes, search.structure.text(definition), search.structure)
+            if own and not _asks_what_is_unknown(one, search.structure.line(shapes.line or 0)):
                 raising.append(one)
             continue
         if isinstance(shapes, str):
@@ -140,6 +141,12 @@ def built(search: Search, definition: Definition) -> Built:
         return Built(readings=raising[:1])
     search.tried.append(f"{definition.name}: {reasons[0] if reasons else 'it takes no sizes that are known'}")
     return Built()
+
+
+def _asks_what_is_unknown(reading: Reading, line: str) -> bool:
+    """Whether a line of the code asks its config for something that is not known, so that it gets None."""
+    unknown = [name.rpartition(".")[2] for name, value in reading.build if value == "None" and "." in name]
+    return any(re.search(rf"\b{re.escape(name)}\b", line) for name in unknown)
 
 
 def _further(reading: Reading, shapes: layers.Shapes, definition: Definition) -> tuple[str, ...]:

@@ -77,6 +77,7 @@ class Structure:
 
     definitions: tuple[Definition, ...] = ()
     globals: frozenset[str] = frozenset()
+    computed: frozenset[str] = frozenset()  # those that it computes, other than by a division: d_k = 2 * width // heads
     unset: frozenset[str] = frozenset()  # names that functions read, and that nothing sets or imports
     never_set: frozenset[str] = frozenset()  # those that no other cell can set, as all sizes are arguments
     imports: dict[str, str] = field(default_factory=dict)  # name -> the package that it comes from

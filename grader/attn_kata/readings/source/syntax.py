@@ -78,6 +78,7 @@ def of_source(source: bytes) -> Structure:
     return Structure(
         definitions=every,
         globals=sizes,
+        computed=top_level.computed(statements),
         unset=frozenset(unset),
         never_set=frozenset(never_set),
         imports=imports,

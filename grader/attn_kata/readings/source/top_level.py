@@ -34,6 +34,19 @@ def may_be_number(value: ast.expr) -> bool:
     return of_config or isinstance(value, (ast.Constant, ast.BinOp, ast.Attribute))
 
 
+def computed(statements: list[ast.stmt]) -> frozenset[str]:
+    """The names that are set to what is computed in another way than by one division."""
+    return frozenset(
+        target.id
+        for node in statements
+        if isinstance(node, ast.Assign)
+        for target, value in (pair for each in node.targets for pair in parts(each, node.value))
+        if isinstance(target, ast.Name) and isinstance(value, ast.BinOp)
+        if not isinstance(value.op, ast.FloorDiv)
+        or any(isinstance(one, ast.BinOp) for one in (value.left, value.right))
+    )
+
+
 def aliases(statements: list[ast.stmt], found: dict[str, Definition]) -> dict[str, str]:
     """Other names of definitions, as in `Attention = MultiHeadAttention`."""
     return {

@@ -48,7 +48,7 @@ _SIZES: dict[str, str] = {
     "outdropout resdropout residualdropout droppath embpdrop embddrop embeddropout ffdropout activationdropout",
     "L": "seqsize maxseqsize sequencesize "
     "blocksize maxlen contextlength ctxlen maxseqlen nctx seqlen sequencelength maxpositionembeddings npositions "
-    "maxlength maxsequencelength contextsize_ window maxseqlength length numtokens maxcontext contextwindow maxt seqlength "
+    "maxlength maxsequencelength contextsize_ ctx window maxseqlength length numtokens maxcontext contextwindow maxt seqlength "
     "maxsize blocklen ctxsize context T tmax maxcontextlength ntokens numpositions",
     "True": "bias qkvbias usebias attnbias projbias qbias kvbias addbias batchfirst attentionbias withbias outbias "
     "projectionbias normfirst prenorm normalizebefore prelayernorm",

@@ -1,0 +1,150 @@
+"""Calls code with the weights that it makes itself: whether its layers fit one another.
+
+A reading lays the kata's weights into the code's layers, and those always fit. Where code that passes raises with its own
+weights, a layer has the wrong size, or its size was read wrong.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from attn_kata.diagnosis.outcomes import about_shapes
+from attn_kata.properties.failures import AttemptDied, AttemptRaised, PropertyFailed, Raised
+from attn_kata.properties.handle import Handle
+from attn_kata.protocol import wire
+from attn_kata.readings.adapters import adapter
+from attn_kata.readings.asking.limited import Limited
+from attn_kata.readings.candidates.building import LOOK
+from attn_kata.readings.contract import Contract
+from attn_kata.readings.reading import Reading
+from attn_kata.readings.searching.search import Search
+
+_QUERIES, _KEYS = 5, 6  # tokens: no size of LOOK is one of them but H, which no mask has
+_OTHER_SIZE = 5  # of a head: not E / H
+_OTHER_WIDTH = 36  # that the heads divide, too
+_MOST_WIDTHS = 3  # names for one width
+_FACTORS = (
+    1.0,
+    2.0,
+)  # how many times as wide as they are called the inputs of a score may be: both directions of an RNN
+
+NOT_FITTING = "its own layers do not fit one another. With weights of its own, {sizes}, it raises: {raised}"
+OTHER_SIZES = (
+    "The kata has one size for what the code tells apart. With {name}={size} beside {beside} the code raises: {raised}. "
+    "If they may differ, a layer has the wrong size"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Way:
+    """One choice of sizes: what the constructor gets, by symbol, and how wide the inputs of the call are."""
+
+    args: tuple[int, ...]
+    widths: dict[str, int]
+
+
+def misfit(search: Search, reading: Reading) -> str:
+    """What is said of code that raises for its own sizes, in every way that they may be meant; "" for any other."""
+    if not search.contract.is_module or search.contract.builder:
+        return ""
+    raised: Raised | None = None
+    for way in _ways(search.contract, reading):
+        found = _raised(search, reading, way)
+        if found is None:
+            return ""
+        raised = raised or found
+    return (
+        ""
+        if raised is None
+        else NOT_FITTING.format(sizes=_said(search.contract), raised=f"{raised.text}{raised.where}")
+    )
+
+
+def of_other_sizes(search: Search, reading: Reading) -> list[str]:
+    """A note for code that raises where a size of its own is another number, which the kata does not tell apart."""
+    if reading.constants:  # numbers that stay as they are
+        return []
+    contract, way = search.contract, next(_ways(search.contract, reading))
+    notes = []
+    heads = [name for name, value in reading.build if value == "D"]
+    if heads and contract.has_heads and not contract.has_own_sizes:
+        found = _raised(search, _with(reading, heads, _OTHER_SIZE), way)
+        notes += [_note(heads[0], _OTHER_SIZE, found)] if found is not None else []
+    widths = [name for name, value in reading.build if value == "E"]
+    of_x_alone = contract.is_self and [value for _, value in reading.call].count("x") == 1
+    if of_x_alone and 1 < len(widths) <= _MOST_WIDTHS:  # one of them is the width of x
+        others = [[each for each in widths if each != name] for name in widths]
+        raised = [_raised(search, _with(reading, some, _OTHER_WIDTH), way) for some in others]
+        first = raised[0]
+        if first is not None and all(raised):
+            notes.append(_note(others[0][0], _OTHER_WIDTH, first, beside=f"{widths[0]}={LOOK['E']}"))
+    return notes
+
+
+def _with(reading: Reading, names: list[str], size: int) -> Reading:
+    return replace(reading, build=tuple((name, str(size) if name in names else value) for name, value in reading.build))
+
+
+def _note(name: str, size: int, raised: Raised, beside: str = f"E={LOOK['E']} and H={LOOK['H']}") -> str:
+    return OTHER_SIZES.format(name=name, size=size, beside=beside, raised=f"{raised.text}{raised.where}")
+
+
+def _said(contract: Contract) -> str:
+    return ", ".join(
+        f"{symbol}={LOOK[symbol]}" for symbol, _ in contract.arguments if symbol in ("E", "H", "G", "C", "I", "D", "V")
+    )
+
+
+def _ways(contract: Contract, reading: Reading) -> Iterator[_Way]:
+    """The sizes, all different where the code has a name for each; one without a name may be equal to any other."""
+    told = {value for _, value in reading.sizes}
+    told |= {"E"} if contract.has_heads and "E" in [symbol for symbol, _ in contract.arguments] else set()
+    symbols = [symbol for symbol, default in contract.arguments if default is None]
+    widths = [one for one in symbols if one in ("E", "C", "I", "D", "V")]
+    named = [one for one in widths if one in told] or widths[-1:]
+    options = [(one,) if one in named else tuple(named) for one in widths]
+    factors = list(itertools.product(_FACTORS, _FACTORS)) if contract.has_score else [(1.0, 1.0)]
+    for chosen, (of_q, of_k) in itertools.product(itertools.product(*options), factors):
+        sizes = {one: int(LOOK[other]) for one, other in zip(widths, chosen, strict=True)}
+        sizes |= {one: int(LOOK[one]) for one in symbols if one not in sizes}
+        width = sizes.get("E", sizes.get("I", sizes.get("D", 0)))
+        context = sizes.get("C", width)
+        inputs = {"x": width, "query": width, "key": width, "value": width, "context": context}
+        inputs |= {"q": int(width * of_q), "k": int(context * of_k), "v": int(context * of_k)}
+        yield _Way(args=tuple(sizes[one] for one in symbols), widths=inputs)
+
+
+def _raised(search: Search, reading: Reading, way: _Way) -> Raised | None:
+    """The exception about shapes that such a call raises; None where it raises none, or another one."""
+    contract, limits = search.contract, search.limits(reading)
+    if search.attempt.adapt(adapter.of_own_weights(reading, contract)).status != wire.OK:
+        return None
+    handle = Handle(Limited(search.attempt, limits, attempt=True), search.returns)
+    try:
+        module = getattr(handle, contract.entry)(*way.args)
+        module(*_inputs(contract, reading, way))
+    except AttemptRaised as failed:
+        return failed.raised if about_shapes(failed.raised.text) else None
+    except (AttemptDied, PropertyFailed, RuntimeError, IndexError, ValueError):
+        return None
+    return None
+
+
+def _inputs(contract: Contract, reading: Reading, way: _Way) -> list[Tensor | None]:
+    """Inputs of the call, with a mask that hides nothing where the code needs one."""
+    one_length = contract.is_self or contract.is_block or reading.square
+    given: list[Tensor | None] = []
+    for name in contract.inputs:
+        if name == "mask":
+            shape = (2, _KEYS) if contract.mask == "keys" else (_QUERIES, _KEYS)
+            shape = (*shape[:-1], _QUERIES) if one_length else shape
+            given.append(torch.ones(shape, dtype=torch.bool) if reading.needs_mask or contract.has_score else None)
+            continue
+        length = _QUERIES if one_length or name in ("x", "query", "q") else _KEYS
+        given.append(torch.randn(2, length, way.widths[name], generator=torch.Generator().manual_seed(0)))
+    return given
