@@ -242,6 +242,7 @@ def test_code_that_no_known_mistake_explains_is_graded_as_an_attempt_with_its_ad
         ("# in the mask real tokens come with 0 and padding tokens with a large negative number", "additive"),
         ("# mask: 0 means visible, -inf means hidden", "additive"),
         ("# mask: 0 = hidden, 1 = visible", "keep"),
+        ("# nothing: a matrix of zeros used in the attention", None),
         ("# mask: True marks tokens that are never visible to anybody", "hide"),
         ("# mask: True for positions whose use is disallowed", "hide"),
         ("# mask: True = a position that must stay unseen", "hide"),

@@ -100,6 +100,13 @@ def _of_masks(entry: re.Match[str]) -> str:
     return "" if _OF_A_FLAG.search(entry[1]) and "mask" not in entry[1].lower() else entry[0]
 
 
+# A line that does not name the mask must be about hiding at all: "a matrix of zeros, used in …" is not.
+_OF_MASKS = re.compile(
+    r"\b(?:un-?)?(?:mask|pad|attend|hid(?:e|den)|ignor|keep|kept|see[ns]?\b|unseen|visib|invisib|allow|disallow|block|valid|invalid|"
+    r"real\b|exclud|remov|causal|future)|[^\x00-\x7f]"
+)
+
+
 def documented(text: str, name: str) -> str | None:
     """What words and names say of a mask: keep, hide or additive; None where they do not say it, or say both.
 
@@ -112,7 +119,8 @@ def documented(text: str, name: str) -> str | None:
         return "hide"
     every = _words(_TRIPLE.sub(lambda found: _ENTRY.sub(_of_masks, found[0]), text))
     about = "\n".join(line for line in every.split("\n") if name.lower() in line)
-    said = _meaning(about) or _meaning(every)
+    others = "\n".join(line for line in every.split("\n") if _OF_MASKS.search(line))
+    said = _meaning(about) or _meaning(others)
     return None if said == "additive" and (_is_taken_from_1(text, name) or _is_compared(text, name)) else said
 
 
