@@ -263,3 +263,12 @@ def test_a_size_of_a_config_that_nobody_knows_is_no_mistake_of_the_code(side, ou
 
     assert report.outcome == outcome
     assert told(report) == set()
+
+
+def test_a_number_of_directions_is_no_width(shared_engine: Engine) -> None:
+    text = ADDED.replace("key_size, attn_size):", "key_size, enc_num_dirs, attn_size):")
+    text = text.replace("nn.Linear(key_size, attn_size", "nn.Linear(key_size * enc_num_dirs, attn_size")
+    report = shared_engine.grade("additive_attention", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "passed", report.ungraded_because
+    assert any("enc_num_dirs=1" in flag for flag in report.reading["flags"])

@@ -10,6 +10,7 @@ from attn_kata.readings.source import vocabulary
 from attn_kata.readings.source.structure import Definition, Parameter, code_of
 
 PLACE_OF_LAYER = re.compile(r"(?i)layer_?(?:idx|id|index|num|number|i)")
+_DIRECTIONS = re.compile(r"(?i)(?:^|_)n(?:um)?_?dir(?:s|ections?)?$")  # of an RNN, by which a width is multiplied
 
 
 def symbol_of(parameter: Parameter, definition: Definition, text: str, contract: Contract) -> str | None:
@@ -21,7 +22,7 @@ def symbol_of(parameter: Parameter, definition: Definition, text: str, contract:
     handed = rf"deepcopy\(\s*{re.escape(parameter.name)}\s*\)|self\.\w+\s*=\s*{re.escape(parameter.name)}\s*(?:#.*)?$"
     if parameter.default is None and _A_LAYER.search(parameter.name.lower()) and re.search(handed, text, re.MULTILINE):
         return "linear"
-    if parameter.default is None and PLACE_OF_LAYER.fullmatch(parameter.name):
+    if parameter.default is None and (PLACE_OF_LAYER.fullmatch(parameter.name) or _DIRECTIONS.search(parameter.name)):
         return "1"
     of_layers = contract.is_module and not contract.has_score
     if of_layers and parameter.default != "None" and _is_window_of_two(parameter.name, text):
