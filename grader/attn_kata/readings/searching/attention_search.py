@@ -74,8 +74,8 @@ def run(
             search.tried.append("nothing in the file looks like an attention that this kata could grade")
         return NotRead(tried=tuple(search.tried), candidates=candidates, nothing=nothing)
     ranked, of_definition = best
-    not_fitting = own_weights.misfit(search, ranked.reading) if ranked.answers else ""
-    if not_fitting and not ranked.mistakes:
+    is_right = ranked.answers and not ranked.mistakes  # what is wrong fails by its mistake
+    if is_right and (not_fitting := own_weights.misfit(search, ranked.reading)):
         search.tried.append(f"{ranked.reading.entry}: {not_fitting}")
         return NotRead(tried=tuple(search.tried), candidates=candidates, nothing=False)
     if ranked.answers:
@@ -104,8 +104,7 @@ def run(
             *mask_notes.notes(of_definition, ranked.reading, answers=ranked.answers),
             *doubts.of_far_tokens(of_definition, ranked.reading),
             *doubts.of_other_path(of_definition, ranked.reading),
-            *([f"{ranked.reading.entry}: {not_fitting}"] if not_fitting else []),
-            *(own_weights.of_other_sizes(search, ranked.reading) if ranked.answers and not ranked.mistakes else []),
+            *(own_weights.of_other_sizes(search, ranked.reading) if is_right else []),
             *[positions.BIAS_NOT_GRADED] * bool(positions.bias_tables(ranked.reading.unturned)),
             *(turning.notes(search, ranked.reading, of_definition.definition) if ranked.answers else []),
         ),
