@@ -60,12 +60,6 @@ def may_be_narrow(reading: Reading) -> bool:
     return any(value == "D" for _, value in reading.build)
 
 
-def tells_apart(reading: Reading, contract: Contract) -> bool:
-    """Whether the code has a name for each of two widths that the contract tells apart: of x and of keys, or of a context."""
-    told = {value for _, value in reading.sizes}
-    return (contract.has_own_sizes and {"I", "D"} <= told) or (contract.is_cross and {"E", "C"} <= told)
-
-
 def _of_score(reading: Reading, shapes: Shapes) -> str:
     """Of a learned score only that its layers fit one another: how wide a query is, the call says alone."""
     q, k, v = (_size(reading.layer(role), shapes) for role in ("q", "k", "v"))
@@ -99,8 +93,7 @@ def _may_be(symbol: str, reading: Reading) -> _Sizes:
     """The numbers that a size of the contract may have: code may have one size for two that the contract tells apart."""
     if symbol == "G * D":
         return (int(LOOK["D"] * (1 if reading.one_group else LOOK["G"])),)
-    told = symbol in {value for _, value in reading.sizes}  # the code has a name of its own for it
-    names = (symbol,) if told else {"C": ("C", "E"), "V": ("V", "D"), "I": ("I", "E", "D")}.get(symbol, (symbol,))
+    names = {"E": ("E", "C"), "C": ("C", "E"), "V": ("V", "D"), "I": ("I", "E", "D")}.get(symbol, (symbol,))
     names += ("D",) * reading.one_head  # the head is as wide as x
     return tuple(int(LOOK[one]) for one in names)
 

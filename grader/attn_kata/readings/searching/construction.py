@@ -74,7 +74,6 @@ def built(search: Search, definition: Definition) -> Built:
     wide: Built | None = None  # with heads as wide as x, or with layers of one head for all, where nothing else fits
     of_build = {key: value for key, value in search.given.items() if key in _OF_BUILD}
     is_said = bool(of_build.keys() - {"processor", "full_precision", "lazy", "unrounded", "unturned"})
-    apart = False  # a layer has the wrong size where two widths are told apart: as one width, that would be hidden
     rotations = positions.makers(definition, search.structure)
     waiting = list(building.buildings(definition, search.structure, search.contract))
     if search.given.get("one_sample"):
@@ -86,8 +85,6 @@ def built(search: Search, definition: Definition) -> Built:
             return Built(
                 readings=[with_flags(one, {key: value for key, value in search.given.items() if key not in OF_MASKS})]
             )
-        if apart and not layer_sizes.tells_apart(one, search.contract):
-            continue
         shapes = _shapes(search, one)
         if isinstance(shapes, Raised):
             raises = f"raises {shapes.types[0]}: {shapes.text[:MOST_OF_A_REASON]}{shapes.where}"
@@ -120,7 +117,6 @@ def built(search: Search, definition: Definition) -> Built:
         misfits = [layer_sizes.misfit(each, shapes, search.contract) for each in readings]
         if misfits and all(misfits):
             reasons.append(misfits[0])
-            apart = apart or layer_sizes.tells_apart(one, search.contract)
             continue
         readings = [each for each, misfit in zip(readings, misfits, strict=True) if not misfit]
         fits = readings and (is_said or layer_sizes.plausible(readings[0], shapes, search.contract))

@@ -24,14 +24,11 @@ from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Reading
 from attn_kata.readings.searching.search import Search
 
-_QUERIES, _KEYS = 5, 6  # tokens: no size of LOOK is one of them but H, which no mask has
+_TOKENS = 5  # no size of LOOK is one of them
 _OTHER_SIZE = 5  # of a head: not E / H
 _OTHER_WIDTH = 36  # that the heads divide, too
 _MOST_WIDTHS = 3  # names for one width
-_FACTORS = (
-    1.0,
-    2.0,
-)  # how many times as wide as they are called the inputs of a score may be: both directions of an RNN
+_FACTORS = (1.0, 2.0)  # how many times as wide the inputs of a score may be: both directions of an RNN
 
 NOT_FITTING = "its own layers do not fit one another. With weights of its own, {sizes}, it raises: {raised}"
 OTHER_SIZES = (
@@ -136,15 +133,12 @@ def _raised(search: Search, reading: Reading, way: _Way) -> Raised | None:
 
 
 def _inputs(contract: Contract, reading: Reading, way: _Way) -> list[Tensor | None]:
-    """Inputs of the call, with a mask that hides nothing where the code needs one."""
-    one_length = contract.is_self or contract.is_block or reading.square
+    """Inputs of the call, all of one length, with a mask that hides nothing where the code needs one."""
     given: list[Tensor | None] = []
     for name in contract.inputs:
         if name == "mask":
-            shape = (2, _KEYS) if contract.mask == "keys" else (_QUERIES, _KEYS)
-            shape = (*shape[:-1], _QUERIES) if one_length else shape
+            shape = (2, _TOKENS) if contract.mask == "keys" else (_TOKENS, _TOKENS)
             given.append(torch.ones(shape, dtype=torch.bool) if reading.needs_mask or contract.has_score else None)
             continue
-        length = _QUERIES if one_length or name in ("x", "query", "q") else _KEYS
-        given.append(torch.randn(2, length, way.widths[name], generator=torch.Generator().manual_seed(0)))
+        given.append(torch.randn(2, _TOKENS, way.widths[name], generator=torch.Generator().manual_seed(0)))
     return given
