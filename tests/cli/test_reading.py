@@ -68,8 +68,10 @@ def test_a_block_around_a_right_attention_is_graded_too(run, piece):
     piece("block_minimal_gpt", ("x = x + self.mlp(self.ln_2(x))", "x = self.mlp(self.ln_2(x))"))
     wrong = run("grade", name, "--json")
     attention = run("grade", name, "--class", "CausalSelfAttention")
+    by_its_call = run("grade", name, "--class", "CausalSelfAttention.forward")
 
     assert right.returncode == attention.returncode == 0, right.stdout
+    assert by_its_call.returncode == 0, by_its_call.stderr
     assert "RIGHT, AS READ  mha" in right.stdout
     assert "Block, which uses it, is right too." in right.stderr
     assert wrong.returncode == 1

@@ -262,3 +262,66 @@ def test_what_another_input_or_another_function_would_do_is_no_verdict(
 )
 def test_a_method_that_the_file_names_elsewhere_is_not_misspelt(shared_engine: Engine, more: str) -> None:
     assert not told(graded(shared_engine, GATED.replace("def __init__(self, width", "def __init(self, width") + more))
+
+
+WITHOUT_SUPER = """
+class Attend(nn.Module):
+    def __init__(self, length):
+        self.length = length
+
+    def forward(self, x):
+        weights = torch.softmax(x @ x.transpose(-2, -1) / math.sqrt(x.shape[-1]), dim=-1)
+        return weights @ x
+"""
+
+
+@pytest.mark.parametrize(
+    ("base", "first", "named"),
+    [
+        ("nn.Module", "self.length", {"module.no_super"}),
+        ("nn.Module", "super().__init__()\n        self.length", set()),
+        ("nn.Module", "nn.Module.__init__(self)\n        self.length", set()),
+        ("Base", "self.length", set()),
+    ],
+)
+def test_a_constructor_that_never_calls_that_of_its_base_is_named_also_without_a_layer(
+    base, first, named, shared_engine
+):
+    text = (
+        "from elsewhere import Base\n"
+        + HEAD
+        + WITHOUT_SUPER.replace("nn.Module", base).replace("self.length", first, 1)
+    )
+    report = shared_engine.grade("self_attention", text.encode(), attempt="mine.py", reads=True)
+
+    assert {one.id for each in report.diagnosis for one in each.mistakes} == named
+
+
+A_METHOD = """
+class Windowed(nn.Module):
+    def __init__(self, dim_model, num_heads, window_size=3):
+        super().__init__()
+        self.num_heads, self.head_dim, self.window_size = num_heads, dim_model // num_heads, window_size
+        self.q_proj, self.k_proj = nn.Linear(dim_model, dim_model), nn.Linear(dim_model, dim_model)
+        self.v_proj, self.o_proj = nn.Linear(dim_model, dim_model), nn.Linear(dim_model, dim_model)
+
+    def attend(self, Q, K, V):
+        K, V = (F.pad(part, (0, 0, self.window_size - 1, 0)) for part in (K, V))
+        outs = []
+        for i in range(Q.size(2)):
+            k, v = K[:, :, i : i + self.window_size], V[:, :, i : i + self.window_size]
+            scores = torch.matmul(Q[:, :, i : i + 1], k.transpose(-2, -1)) / math.sqrt(self.head_dim)
+            outs.append(torch.matmul(F.softmax(scores, dim=-1), v))
+        return torch.cat(outs, dim=2)
+
+    def forward(self, x, context):
+        raise NotImplementedError
+"""
+
+
+def test_a_method_alone_is_no_scale_by_a_width_that_it_was_not_built_for(shared_engine):
+    report = shared_engine.grade(
+        "sdpa", (HEAD + A_METHOD).encode(), attempt="mine.py", reads=True, flags=("entry=Windowed.attend",)
+    )
+
+    assert "scale.embed_dim" not in {one.id for each in report.diagnosis for one in each.mistakes}

@@ -297,3 +297,8 @@ def test_an_mlp_may_be_any_number_of_times_as_wide():
     assert parse(("mlp_ratio=24",)) == {"mlp_ratio": 24}
     with pytest.raises(UsageError, match="it is a number, as 4"):
         parse(("mlp_ratio=wide",))
+
+
+def test_a_shape_may_be_typed_without_spaces_and_a_tuple_with_its_comma():
+    assert parse(("shape=(B,T)", "query=(B,1,E)")) == {"shape": "(B, T)", "query": "(B, 1, E)"}
+    assert parse(("build=window=(1,L),heads=H",)) == {"build": (("window", "(1,L)"), ("heads", "H"))}

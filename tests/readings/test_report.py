@@ -97,6 +97,7 @@ class Attention(nn.Module):
             "heads=H) raises FileNotFoundError",
             "take out what loads",
         ),
+        ("", "return", "returned None", "Return the result from the call"),
         ("self.table = torch.zeros(100_000, 100_000)", "", "it ran out of memory", "--read build=NAME=VALUE"),
         (
             "self.keep = self.fill\n\n    def fill(self):\n        self.cache = []",
@@ -105,7 +106,7 @@ class Attention(nn.Module):
             "Say how it is called with --read call=",
         ),
     ],
-    ids=["checkpoint", "memory", "state"],
+    ids=["checkpoint", "nothing", "memory", "state"],
 )
 def test_what_cannot_be_built_or_called_is_said_with_what_to_do(shared_engine, build, call, tried, to_do):
     source = LOADED.replace("BUILD", build).replace("CALL", call)
@@ -187,3 +188,20 @@ def test_what_is_right_only_as_a_part_is_said_with_the_mistake_that_it_may_be_in
 
     assert [one.outcome for one in reports] == ["passed"] * 4
     assert said == [{"output.missing"}, {"scale.embed_dim"}, set(), set()]
+
+
+@pytest.mark.parametrize(
+    ("tried", "to_do"),
+    [
+        (
+            "every call that was tried with a mask raises: 'Attend' object has no attribute 'd_model', line 9",
+            "--read constants=NAME=E",
+        ),
+        ("every call that was tried raises: 'Attend' object has no attribute 'cache', line 9", "--read call=NAME=x"),
+        ("every call that was tried raises: 'NoneType' object has no attribute 'size', line 9", "--read call=NAME=x"),
+        ("Attend has no submodule 'norm' that could be left out", "leave --read bypassed out"),
+        ("Attend: wv.weight has the shape (4, 24), where (24, 24) is wanted", "correct the size of this layer"),
+    ],
+)
+def test_what_is_proposed_fits_what_was_raised(tried, to_do):
+    assert to_do in advice.on(tried)

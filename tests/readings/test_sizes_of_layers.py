@@ -7,6 +7,8 @@ import re
 
 import pytest
 from tests.readings.pairs import right_and_wrong, told
+from tests.readings.test_conventions_of_blocks import BLOCK
+from tests.readings.test_interfaces import ATTEND as SELF_ATTEND
 from tests.readings.test_kinds import HEAD
 
 from attn_kata.engine.client import Engine
@@ -261,3 +263,51 @@ def test_a_number_of_directions_is_no_width(shared_engine: Engine) -> None:
 
     assert report.outcome == "passed", report.ungraded_because
     assert any("enc_num_dirs=1" in flag for flag in report.reading["flags"])
+
+
+NARROW = """
+class Attend(nn.Module):
+    def __init__(self, input_dim, dim, num_heads):
+        super().__init__()
+        self.q, self.k, self.v = (
+            nn.ModuleList(nn.Linear(input_dim, dim) for _ in range(num_heads)) for _ in range(3)
+        )
+        self.scale, self.last = dim**-0.5, nn.Linear(num_heads * dim, dim)
+
+    def forward(self, x):
+        outs = []
+        for wq, wk, wv in zip(self.q, self.k, self.v):
+            outs.append((wq(x) @ wk(x).transpose(-2, -1) * self.scale).softmax(-1) @ wv(x))
+        return self.last(torch.cat(outs, dim=-1))
+"""
+
+
+def test_an_output_as_narrow_as_one_head_may_be_meant(shared_engine: Engine) -> None:
+    _, wrong = right_and_wrong(shared_engine, "mha", NARROW, " * self.scale", "")
+
+    assert told(wrong) == {"scale.missing"}
+
+
+def test_an_mlp_may_be_told_how_many_times_as_wide_it_is_by_the_name_of_a_width(shared_engine: Engine) -> None:
+    block = BLOCK.replace("nn.Linear(width, mlp_dim)", "nn.Linear(width, mlp_dim * width)").replace(
+        "nn.Linear(mlp_dim,", "nn.Linear(mlp_dim * width,"
+    )
+    report = shared_engine.grade(
+        "transformer_block", (HEAD + SELF_ATTEND + block).encode(), attempt="mine.py", reads=True
+    )
+
+    assert report.outcome == "passed", report.ungraded_because
+    assert any("mlp_dim=2" in flag for flag in report.reading["flags"])
+
+
+BEHIND_AN_RNN = ATTEND.replace(
+    "self.h, self.d_k =", "self.rnn = nn.GRU(d_model, d_model, batch_first=True)\n        self.h, self.d_k ="
+)
+BEHIND_AN_RNN = BEHIND_AN_RNN.replace("b, t, e = x.shape", "x, _ = self.rnn(x)\n        b, t, e = x.shape")
+
+
+def test_an_rnn_that_is_left_out_still_returns_its_outputs_and_a_state(shared_engine: Engine) -> None:
+    flags = ("bypassed=rnn", "q=to_q", "k=to_k", "v=to_v", "o=out")
+    report = shared_engine.grade("mha", (HEAD + BEHIND_AN_RNN).encode(), attempt="mine.py", reads=True, flags=flags)
+
+    assert report.outcome == "passed", report.ungraded_because

@@ -56,6 +56,33 @@ def test_its_reading_typed_back_gives_the_same_report(shared_engine: Engine) -> 
     assert again.reading["flags"] == found.reading["flags"]
 
 
+def test_a_window_whose_size_no_exception_names_is_as_long_as_the_input_too(shared_engine: Engine) -> None:
+    text = WINDOW.replace("        area = self.window_size[0] * self.window_size[1]\n", "").replace(
+        "view(area, area", "view(n, n"
+    )
+    right, wrong = right_and_wrong(shared_engine, "mha", text, "(q * self.scale)", "q")
+
+    assert "one_length=yes" in right.reading["flags"]
+    assert told(wrong) == {"scale.missing"}
+
+
+def test_a_window_that_may_be_left_out_is(shared_engine: Engine) -> None:
+    text = WINDOW.replace("window_size, num_heads, attn_drop", "num_heads, window_size=None, attn_drop")
+    text = text.replace(
+        "        high, wide", "        if window_size is None:\n            window_size = (1, 1)\n        high, wide"
+    )
+    text = text.replace(
+        "scores + bias.unsqueeze(0)", "scores if self.window_size is None else scores + bias.unsqueeze(0)"
+    )
+    text = text.replace("        area =", "        if self.window_size is not None:\n            area =").replace(
+        "        bias = self", "            bias = self"
+    )
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "passed", report.ungraded_because
+    assert not any("window_size" in flag for flag in report.reading["flags"])
+
+
 PATCHES = """
 from einops import rearrange
 

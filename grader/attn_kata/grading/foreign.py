@@ -41,7 +41,6 @@ _METHOD_ALONE = "Only {method} is graded, as if it were the forward of {whole}. 
 _NO_SUCH_MASK = "What you said of its mask has no effect: the code takes no mask"
 # What a script sets for all that it calls. Without it: the processor, and no GPU.
 _SET_BY_SCRIPTS = ("device", "DEVICE", "use_cuda", "USE_CUDA", "use_gpu", "USE_GPU")
-_SCALES_BY_ANOTHER_SIZE = ("scale.embed_dim",)
 MOST_OBSERVED = 4  # definitions whose calls are followed, where there is no reading
 MOST_SECONDS = 3.0  # for all of them, which may be slow
 _SURE = "You are sure of this reading (sure=yes), so what no known mistake explains counts as wrong"
@@ -235,7 +234,7 @@ def wrong_anyway(source: Source, connection: Connection, entry: str, mistakes: t
         own_size = not source.method and (not definition.is_class or _projects(definition, source.structure))
         try:
             found = observed.shown(search, definition, until)
-            shown += [(definition, one) for one in found if own_size or one.id not in _SCALES_BY_ANOTHER_SIZE]
+            shown += [(definition, one) for one in found if own_size or one.id != "scale.embed_dim"]
         except AttemptDied:
             break
     return anyway.with_calls(seen, shown, [one.name for one in reached])

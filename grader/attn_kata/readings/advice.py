@@ -48,6 +48,7 @@ _ADVICE = tuple(
             "If another file sets this attribute, say its size with --read constants=NAME=E (E is the width, H the heads, D "
             "the size of a head). Otherwise set it in the class",
         ),
+        (r"has no submodule '", "Name one that it has, or leave --read bypassed out"),
         (r"returned None", "Return the result from the call"),
         (
             RAISES_WITH_MASK,

@@ -10,6 +10,7 @@ from attn_kata.readings.source import vocabulary
 from attn_kata.readings.source.structure import Definition, Parameter, code_of
 
 PLACE_OF_LAYER = re.compile(r"(?i)layer_?(?:idx|id|index|num|number|i)")
+WINDOW = "(1,L)"  # its height and its width: as long as the input
 _DIRECTIONS = re.compile(r"(?i)(?:^|_)n(?:um)?_?dir(?:s|ections?)?$")  # of an RNN, by which a width is multiplied
 
 
@@ -26,7 +27,7 @@ def symbol_of(parameter: Parameter, definition: Definition, text: str, contract:
         return "1"
     of_layers = contract.is_module and not contract.has_score
     if of_layers and parameter.default != "None" and _is_window_of_two(parameter.name, text):
-        return "(1,L)"
+        return WINDOW
     symbol = vocabulary.size_in(parameter.name, text)
     words = allowed(parameter.name, text)
     of_scores = contract.has_score and len(words) > 1 and scores.kind_of(contract, words) in words

@@ -88,6 +88,7 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
             common = replace(common, globals=head_counts.as_one_of_heads(globals_))
             whole = [*head_counts.as_one_of_heads(tuple(whole))]
         values = {value for _, value in (*whole, *common.sizes)}
+        common = replace(common, one_length=arguments.WINDOW in values)
         configured = "I" in [symbol for symbol, _ in contract.arguments]
         if common.one_head and not configured and "E" not in values:  # the size of the one head is the width
             whole = [(name, "E" if value == "D" else value) for name, value in whole]

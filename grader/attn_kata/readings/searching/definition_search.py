@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from attn_kata.diagnosis.symptoms import is_of_none
 from attn_kata.readings import advice, conventions
-from attn_kata.readings.candidates import building, calls, dropouts, layouts, positions, roles, triangles
+from attn_kata.readings.candidates import arguments, building, calls, dropouts, layouts, positions, roles, triangles
 from attn_kata.readings.candidates.building import LOOK
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Reading, with_flags
@@ -330,11 +330,8 @@ class DefinitionSearch:
     def _has_one_length(self, ranked: Ranked | None, readings: list[Reading]) -> bool:
         """Whether all raises, and what it raises is about the length that the code was built with."""
         built = [value for one in readings[:1] for _, value in one.sizes]
-        if (
-            (ranked is not None and ranked.answers)
-            or not any("L" in one for one in built)
-            or "one_length" in self.given
-        ):
+        told = not {"L", arguments.WINDOW} & set(built) or "one_length" in self.given
+        if told or (ranked is not None and ranked.answers):
             return False
         raised = [text for one in readings for text in self.search.raised(one, self.search.unmasked)]
         return self.contract.is_module and any(re.search(rf"\b{LOOK['L']}\b", text) for text in raised)

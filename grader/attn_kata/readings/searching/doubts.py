@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from attn_kata.diagnosis.outcomes import tensors
 from attn_kata.readings import advice
+from attn_kata.readings.candidates import arguments
 from attn_kata.readings.reading import Reading
 from attn_kata.readings.searching import certain
 from attn_kata.readings.searching.behaviour import Ranked, partly
@@ -109,7 +110,7 @@ def of_norms(reading: Reading) -> str:
 
 def of_far_tokens(one: DefinitionSearch, reading: Reading) -> list[str]:
     """A note that what a window may hide was not tried: the inputs of a grading may be shorter than it."""
-    is_whole = any("(1,L)" in value for _, value in reading.build)  # as long as the input
+    is_whole = arguments.WINDOW in dict(reading.build).values()
     near = None if is_whole else _NEIGHBOURS.search(one.code)
     return (
         [f"It names a window of near tokens ('{near[0]}'). Inputs longer than its window are not tried"] if near else []
