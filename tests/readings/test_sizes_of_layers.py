@@ -198,22 +198,70 @@ class Attend(nn.Module):
         weights = (q @ k.transpose(-2, -1) * self.scale).softmax(dim=-1)
         return self.to_out((weights @ v).transpose(1, 2).reshape(b, t, -1))
 """
+ONE_HEAD_WITH_OUTPUT = """
+class Attend(nn.Module):
+    def __init__(self, d_model, d_k, d_v):
+        super().__init__()
+        self.wq, self.wk, self.wv = nn.Linear(d_model, d_k), nn.Linear(d_model, d_k), nn.Linear(d_model, d_v)
+        self.wo, self.d_k = nn.Linear(d_v, d_model), d_k
+
+    def forward(self, x):
+        scores = self.wq(x) @ self.wk(x).transpose(1, 2) / math.sqrt(self.d_k)
+        return self.wo(scores.softmax(-1) @ self.wv(x))
+"""
+ACROSS_CHANNELS = """
+class Attend(nn.Module):
+    def __init__(self, pix_ch, text_ch, heads, dim_head):
+        super().__init__()
+        hidden, self.h, self.d = heads * dim_head, heads, dim_head
+        self.to_q = nn.Linear(pix_ch, hidden, bias=False)
+        self.to_k = nn.Linear(text_ch, hidden, bias=False)
+        self.to_v = nn.Linear(text_ch, hidden, bias=False)
+        self.to_out = nn.Linear(hidden, pix_ch)
+
+    def forward(self, x, context):
+        b, n, _ = x.shape
+        pairs = ((self.to_q, x), (self.to_k, context), (self.to_v, context))
+        q, k, v = (w(y).view(b, -1, self.h, self.d).transpose(1, 2) for w, y in pairs)
+        weights = (q @ k.mT / self.d**0.5).softmax(-1)
+        return self.to_out((weights @ v).transpose(1, 2).reshape(b, n, -1))
+"""
+KEYS_AND_VALUES = """
+class Attend(nn.Module):
+    def __init__(self, features, key_size, value_size):
+        super().__init__()
+        self.query = nn.Parameter(torch.randn(features, key_size) / features**0.5)
+        self.key = nn.Parameter(torch.randn(features, key_size) / features**0.5)
+        self.value = nn.Parameter(torch.randn(features, value_size) / features**0.5)
+
+    def forward(self, x):
+        q, k, v = x @ self.query, x @ self.key, x @ self.value
+        return F.softmax(q @ k.transpose(1, 2) * k.size(-1) ** -0.5, dim=2) @ v
+"""
 
 
 @pytest.mark.parametrize(
-    ("text", "old", "new"),
+    ("kata", "text", "old", "new"),
     [
-        (SEVERAL_NAMES, "self.out = nn.Linear(d_out, d_out)", "self.out = nn.Linear(d_in, d_out)"),
-        (SEVERAL_NAMES, "nn.Linear(d_in, d_out)\n", "nn.Linear(d_out, d_out)\n"),
-        (INNER, "nn.Linear(inner, dim)", "nn.Linear(dim, dim)"),
-        (INNER, "nn.Linear(dim, 3 * inner", "nn.Linear(dim, 3 * dim"),
+        ("mha", ONE_HEAD_WITH_OUTPUT, "nn.Linear(d_v, d_model)", "nn.Linear(d_k, d_model)"),
+        ("cross_attention", ACROSS_CHANNELS, "self.to_v = nn.Linear(text_ch", "self.to_v = nn.Linear(pix_ch"),
+        (
+            "self_attention",
+            KEYS_AND_VALUES,
+            "self.key = nn.Parameter(torch.randn(features, key_size)",
+            "self.key = nn.Parameter(torch.randn(key_size, features)",
+        ),
+        ("mha", SEVERAL_NAMES, "self.out = nn.Linear(d_out, d_out)", "self.out = nn.Linear(d_in, d_out)"),
+        ("mha", SEVERAL_NAMES, "nn.Linear(d_in, d_out)\n", "nn.Linear(d_out, d_out)\n"),
+        ("mha", INNER, "nn.Linear(inner, dim)", "nn.Linear(dim, dim)"),
+        ("mha", INNER, "nn.Linear(dim, 3 * inner", "nn.Linear(dim, 3 * dim"),
     ],
 )
 def test_sizes_that_the_kata_does_not_tell_apart_are_told_apart_in_a_note(
-    text, old, new, shared_engine: Engine
+    kata, text, old, new, shared_engine: Engine
 ) -> None:
     """It is right where they are equal, as the kata has them, and raises where they are not."""
-    right, wrong = right_and_wrong(shared_engine, "mha", text, old, new)
+    right, wrong = right_and_wrong(shared_engine, kata, text, old, new)
 
     assert not any("tells apart" in note for note in right.reading["notes"])
     assert any("a layer has the wrong size" in note for note in wrong.reading["notes"])

@@ -50,6 +50,8 @@ _SHAPES = re.compile(
             "Sizes of tensors must match",
             "inconsistent tensor size",
             "too many indices for tensor",
+            "expects split_sizes to sum exactly to",
+            "Given normalized_shape=",
         )
     )
 )

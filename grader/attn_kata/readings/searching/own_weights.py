@@ -7,7 +7,7 @@ weights, a layer has the wrong size, or its size was read wrong.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -27,7 +27,7 @@ from attn_kata.readings.searching.search import Search
 _TOKENS = 5  # no size of LOOK is one of them
 _OTHER_SIZE = 5  # of a head: not E / H
 _OTHER_WIDTH = 36  # that the heads divide, too
-_MOST_WIDTHS = 3  # names for one width
+_WIDTHS = ("E", "C", "I", "D", "V")  # the symbols of the sizes of a vector
 _FACTORS = (1.0, 2.0)  # how many times as wide the inputs of a score may be: both directions of an RNN
 
 NOT_FITTING = "its own layers do not fit one another. With weights of its own, {sizes}, it raises: {raised}"
@@ -63,38 +63,54 @@ def misfit(search: Search, reading: Reading) -> str:
 
 
 def of_other_sizes(search: Search, reading: Reading) -> list[str]:
-    """A note for code that raises where a size of its own is another number, which the kata does not tell apart."""
-    if reading.constants:  # numbers that stay as they are
+    """A note for code that raises where a size of its own is another number, which the kata does not tell apart.
+
+    Each size is changed alone. The inputs may be as wide as it, or as before: which of its sizes theirs is, code does not say.
+    """
+    contract = search.contract
+    if reading.constants or contract.has_score:  # numbers that stay as they are; widths that one score compares
         return []
-    contract, way = search.contract, next(_ways(search.contract, reading))
-    notes = []
-    heads = [name for name, value in reading.build if value == "D"]
-    if heads and contract.has_heads and not contract.has_own_sizes:
-        found = _raised(search, _with(reading, heads, _OTHER_SIZE), way)
-        notes += [_note(heads[0], _OTHER_SIZE, found)] if found is not None else []
-    widths = [name for name, value in reading.build if value == "E"]
-    of_x_alone = contract.is_self and [value for _, value in reading.call].count("x") == 1
-    if of_x_alone and 1 < len(widths) <= _MOST_WIDTHS:  # one of them is the width of x
-        others = [[each for each in widths if each != name] for name in widths]
-        raised = [_raised(search, _with(reading, some, _OTHER_WIDTH), way) for some in others]
-        first = raised[0]
-        if first is not None and all(raised):
-            notes.append(_note(others[0][0], _OTHER_WIDTH, first, beside=f"{widths[0]}={LOOK['E']}"))
-    return notes
+    way = next(_ways(contract, reading))
+    values = [value for _, value in reading.build]
+    sizes_of_heads = ("D",) if contract.has_heads and not contract.has_own_sizes else ()
+    # An x that is given twice makes the widths of both equal.
+    is_given_once = not contract.is_self or [value for _, value in reading.call].count("x") == 1
+    has_widths = is_given_once and sum(value in _WIDTHS and value not in sizes_of_heads for value in values) > 1
+    for name, value in reading.build:
+        if value in sizes_of_heads and "H" not in values:
+            continue  # the number of heads follows from it
+        if value in sizes_of_heads:
+            other, widths = _OTHER_SIZE, []
+        elif value in _WIDTHS and has_widths:
+            other, widths = _OTHER_WIDTH, [_OTHER_WIDTH]
+        else:
+            continue
+        if found := _raised_for_all(search, _with(reading, name, other), way, widths):
+            beside = ", ".join(f"{each}={LOOK.get(size, size)}" for each, size in reading.build if each != name)
+            return [OTHER_SIZES.format(name=name, size=other, beside=beside, raised=f"{found.text}{found.where}")]
+    return []
 
 
-def _with(reading: Reading, names: list[str], size: int) -> Reading:
-    return replace(reading, build=tuple((name, str(size) if name in names else value) for name, value in reading.build))
+def _raised_for_all(search: Search, reading: Reading, way: _Way, widths: Iterable[int]) -> Raised | None:
+    """What is raised first, where it raises for all inputs that are as wide as before or have one of these widths."""
+    given = [name for name in search.contract.inputs if name != "mask"]
+    first = None
+    for chosen in itertools.product(*((way.widths[name], *widths) for name in given)):
+        found = _raised(search, reading, replace(way, widths=dict(zip(given, chosen, strict=True))))
+        if found is None:
+            return None
+        first = first or found
+    return first
 
 
-def _note(name: str, size: int, raised: Raised, beside: str = f"E={LOOK['E']} and H={LOOK['H']}") -> str:
-    return OTHER_SIZES.format(name=name, size=size, beside=beside, raised=f"{raised.text}{raised.where}")
+def _with(reading: Reading, changed: str, size: int) -> Reading:
+    return replace(
+        reading, build=tuple((name, str(size) if name == changed else value) for name, value in reading.build)
+    )
 
 
 def _said(contract: Contract) -> str:
-    return ", ".join(
-        f"{symbol}={LOOK[symbol]}" for symbol, _ in contract.arguments if symbol in ("E", "H", "G", "C", "I", "D", "V")
-    )
+    return ", ".join(f"{symbol}={LOOK[symbol]}" for symbol, _ in contract.arguments if symbol in (*_WIDTHS, "H", "G"))
 
 
 def _ways(contract: Contract, reading: Reading) -> Iterator[_Way]:
@@ -102,7 +118,7 @@ def _ways(contract: Contract, reading: Reading) -> Iterator[_Way]:
     told = {value for _, value in reading.sizes}
     told |= {"E"} if contract.has_heads and "E" in [symbol for symbol, _ in contract.arguments] else set()
     symbols = [symbol for symbol, default in contract.arguments if default is None]
-    widths = [one for one in symbols if one in ("E", "C", "I", "D", "V")]
+    widths = [one for one in symbols if one in _WIDTHS]
     named = [one for one in widths if one in told] or widths[-1:]
     options = [(one,) if one in named else tuple(named) for one in widths]
     factors = list(itertools.product(_FACTORS, _FACTORS)) if contract.has_score else [(1.0, 1.0)]
