@@ -219,3 +219,24 @@ def test_a_graph_that_only_a_mask_cuts_is_found(shared_engine):
 
     assert told(wrong) == {"gradient.detached"}
     assert {one.property for one in wrong.findings if one.outcome == "failed"} == {"gradients_with_mask"}
+
+
+OF_A_LOSS = ATTEND.replace(
+    "        scores =",
+    "        # 1 for a token whose prediction is ignored, 0 for one that counts\n        scores =",
+    1,
+)
+
+
+def test_words_that_do_not_name_the_mask_do_not_make_right_code_wrong(shared_engine):
+    right, wrong = right_and_wrong(shared_engine, "mha", OF_A_LOSS, "mask == 0", "mask == 1")
+    scaled = OF_A_LOSS.replace(" / math.sqrt(self.d)", "")
+    both = shared_engine.grade("mha", (HEAD + scaled).encode(), attempt="mine.py", reads=True)
+
+    assert any(
+        "'1 for a token whose prediction is ignored, 0 for one that counts'" in note and "mask.inverted" in note
+        for note in right.reading["notes"]
+    )
+    assert wrong.outcome == "passed"  # as the words have it
+    assert not any("mask.inverted" in note for note in wrong.reading["notes"])
+    assert told(both) == {"scale.missing"}

@@ -359,3 +359,39 @@ def test_an_rnn_that_is_left_out_still_returns_its_outputs_and_a_state(shared_en
     report = shared_engine.grade("mha", (HEAD + BEHIND_AN_RNN).encode(), attempt="mine.py", reads=True, flags=flags)
 
     assert report.outcome == "passed", report.ungraded_because
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("w(x).view(b, t, self.h, self.d_k)", "w(x).view(b, t, 1, self.d_k)"),
+        ("w(x).view(b, t, self.h, self.d_k)", "w(x).view(b, t, self.h, e)"),
+        (".reshape(b, t, e)", ".reshape(b, t, self.d_k)"),
+    ],
+)
+def test_code_that_raises_for_several_heads_alone_has_a_wrong_size_in_its_split_or_merge(
+    old, new, shared_engine: Engine
+) -> None:
+    _, wrong = right_and_wrong(shared_engine, "mha", ATTEND, old, new)
+
+    assert wrong.outcome == "failed", wrong.ungraded_because
+    assert any(note.startswith("With one head it is right. With several") for note in wrong.reading["notes"])
+
+
+def test_a_scale_that_is_off_by_default_is_said(shared_engine: Engine) -> None:
+    scale = " / math.sqrt(self.d_k)"
+    text = ATTEND.replace(f"q @ k.transpose(-2, -1){scale}", "(q @ k.transpose(-2, -1) / self.by)")
+    text = text.replace("n_heads):", "n_heads, scaled=DEFAULT):")
+    text = text.replace(
+        "        self.to_q =", "        self.by = math.sqrt(self.d_k) if scaled else 1.0\n        self.to_q ="
+    )
+    off, on = (
+        shared_engine.grade("mha", (HEAD + text.replace("DEFAULT", each)).encode(), attempt="mine.py", reads=True)
+        for each in ("False", "True")
+    )
+
+    assert (off.outcome, on.outcome) == ("passed", "passed"), off.ungraded_because
+    assert [any("this is scale.missing" in note for note in each.reading["notes"]) for each in (off, on)] == [
+        True,
+        False,
+    ]

@@ -248,3 +248,16 @@ def test_a_rotation_of_the_attention_inside_is_left_out(scale, mistakes, shared_
     assert {mistake.id for one in report.diagnosis for mistake in one.mistakes} == mistakes
     assert report.passed == (not mistakes), report.ungraded_because
     assert {"unturned=attention.rotate", "even=yes"} <= set(report.reading["flags"])
+
+
+def test_a_rotation_of_a_package_that_is_not_here_is_said_not_to_be_graded(shared_engine):
+    rotation, attention = ATTEND.split("\nclass Attend")
+    imported = "from a_package_of_rotations import make_angles, apply_rotary_emb\n"
+    own, other = (
+        shared_engine.grade("mha", f"{HEAD}{first}\nclass Attend{attention}".encode(), attempt="mine.py", reads=True)
+        for first in (rotation, imported)
+    )
+
+    assert (own.outcome, other.outcome) == ("passed", "passed"), other.ungraded_because
+    said = "comes from 'a_package_of_rotations', which is not here"
+    assert [any(said in note for note in each.reading["notes"]) for each in (own, other)] == [False, True]

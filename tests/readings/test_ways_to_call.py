@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from tests.readings.pairs import right_and_wrong, told
 from tests.readings.test_kinds import HEAD
@@ -156,3 +159,56 @@ def test_another_number_of_texts_than_it_was_given_is_no_fault_of_the_grader(sha
     report = shared_engine.grade("mha", (HEAD + ONE_SAMPLE_TURNED).encode(), attempt="mine.py", reads=True)
 
     assert report.outcome in ("failed", "ungraded")
+
+
+BY_CHANCE = """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, WIDTH, n_heads, dropout=0.0):
+        super().__init__()
+        assert WIDTH % n_heads == 0
+        self.h, self.d = n_heads, WIDTH // n_heads
+        self.q_proj, self.k_proj = nn.Linear(WIDTH, WIDTH, bias=False), nn.Linear(WIDTH, WIDTH, bias=False)
+        self.v_proj, self.o_proj = nn.Linear(WIDTH, WIDTH, bias=False), nn.Linear(WIDTH, WIDTH, bias=False)
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, query, key, value, mask=None):
+        layers = ((self.q_proj, query), (self.k_proj, key), (self.v_proj, value))
+        q, k, v = (w(x).view(x.shape[0], x.shape[1], self.h, self.d).transpose(1, 2) for w, x in layers)
+        scores = q @ k.transpose(-2, -1) / math.sqrt(self.d)
+        if mask is not None:
+            scores = scores.masked_fill(mask == 0, float("-inf"))
+        out = self.drop(scores.softmax(dim=-1)) @ v
+        return self.o_proj(out.transpose(1, 2).flatten(2))
+"""
+
+
+def test_code_that_has_the_names_of_a_contract_by_chance_is_read(tmp_path):
+    """Its constructor calls its sizes otherwise. With the contract's names it is graded by the contract, as `--strict` does."""
+    mine = tmp_path / "mine.py"
+    scale = " / math.sqrt(self.d)"
+    outputs = []
+    for text, *options in (
+        (BY_CHANCE.replace("WIDTH", "d_model"),),
+        (BY_CHANCE.replace("WIDTH", "d_model"), "--strict"),
+        (BY_CHANCE.replace("WIDTH", "d_model").replace(scale, ""),),
+        (BY_CHANCE.replace("WIDTH", "embed_dim").replace("n_heads", "num_heads"),),
+    ):
+        mine.write_text(HEAD + text)
+        outputs.append(
+            subprocess.run(
+                [sys.executable, "-m", "attn_kata", "grade", mine, *options],
+                capture_output=True,
+                text=True,
+                check=False,
+            ).stdout
+        )
+
+    read, strict, wrong, by_contract = outputs
+    assert read.startswith("RIGHT, AS READ  qkv_attention")
+    assert "By the contract alone it fails: " in " ".join(read.split())
+    assert "parameters.no_bias" in read
+    assert strict.startswith("FAILED  qkv_attention")
+    assert wrong.startswith("FAILED  qkv_attention")
+    assert "scale.missing" in wrong
+    assert by_contract.startswith("FAILED  qkv_attention")
+    assert "parameters.no_bias" in by_contract

@@ -104,6 +104,8 @@ def fails_by_itself(read: Read, raised: list[AttemptRaised]) -> bool:
     definition = source.find(read.chosen.reading.entry)
     if definition is None:
         return False
+    if read.chosen.raised_by_heads is not None:
+        return True
     text = read.text
     return certain.returns_nothing(definition) or any(
         certain.is_own_mistake(one.raised, text, source) for one in raised

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import importlib.util
 import re
 
 from attn_kata.protocol.usual_names import USUAL_FUNCTION, USUAL_LAYERS
@@ -11,6 +10,7 @@ from attn_kata.readings import advice, origin
 from attn_kata.readings.choice import NotRead
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Reading
+from attn_kata.readings.source.packages import is_missing
 from attn_kata.readings.source.structure import Definition, Structure
 
 NOT_READ = f"{advice.UNREAD} {{kata}}: {{tried}}. {{say}}"
@@ -24,7 +24,7 @@ IF_SURE = ". If the reading is right, add --read sure=yes"
 
 def why(code: Structure, contract: Contract, names: tuple[str, ...], none: NotRead) -> str:
     """Why a source that defines these names has no reading, and what to do."""
-    missing = sorted({package for package in code.imports.values() if _is_missing(package)})
+    missing = sorted({package for package in code.imports.values() if is_missing(package)})
     tried = "; ".join(none.tried) or "nothing fits"
     say = advice.on(tried)
     if missing:
@@ -50,15 +50,6 @@ def say_missing(missing: list[str], names: tuple[str, ...]) -> str:
     return f"it has no {wanted}; {found}{hint}"
 
 
-def _is_missing(package: str) -> bool:
-    if package.startswith("."):
-        return True
-    try:
-        return importlib.util.find_spec(package) is None
-    except (ImportError, ValueError):
-        return True
-
-
 def stand_ins(code: Structure, entry: str) -> list[str]:
     """A note for each layer, and for a softmax, that the code takes from what is not here, and that torch's stands for."""
     whole = code.find(entry)
@@ -72,7 +63,7 @@ def stand_ins(code: Structure, entry: str) -> list[str]:
     text = "" if whole is None else code.text(whole)
     of_modules = re.findall(rf"\b(\w+)\.({'|'.join(USUAL_LAYERS)})\(", text)  # layers.Linear(…)
     of_modules = [(code.imports[module], name) for module, name in of_modules if module in code.imports]
-    found |= {name: package for package, name in of_modules if _is_missing(package)}
+    found |= {name: package for package, name in of_modules if is_missing(package)}
     left_out = "weight_norm" in reads or (whole is not None and "utils.weight_norm(" in code.text(whole))
     said = "weight_norm is left out: it stores a weight as two parameters, and computes the same"
     return (
@@ -81,7 +72,7 @@ def stand_ins(code: Structure, entry: str) -> list[str]:
         + [
             f"'{package}' is not installed, and its {name} is read as {known[name]}"
             for name, package in found.items()
-            if _is_missing(package)
+            if is_missing(package)
         ]
     )
 
@@ -90,7 +81,7 @@ def _of_a_base(definition: Definition | None, code: Structure) -> list[str]:
     """A note for a norm and a dropout that a base class of another file makes, and that are left out."""
     named = None if definition is None else re.match(r"class \w+\((\w+)", definition.text)
     package = code.imports.get(named[1], "") if named is not None else ""
-    if definition is None or named is None or not package or not _is_missing(package):
+    if definition is None or named is None or not package or not is_missing(package):
         return []
     used = re.findall(r"self\.((?:layer_?)?norm|ln|dropout|drop)\b(?!\s*=[^=])", definition.text)
     own = re.findall(r"self\.(\w+)\s*=(?!=)", definition.text)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from attn_kata.properties.failures import Raised
 from attn_kata.readings.asking.limits import Limits
+from attn_kata.readings.candidates.masks import Said
 from attn_kata.readings.reading import Reading
 
 
@@ -18,6 +19,7 @@ class Chosen:
     limits: Limits
     mistakes: int = 0  # that the reading needs, as far as it was looked for
     settled: bool = True  # whether words or names say what the mask means
+    hint: Said | None = None  # what words say of the mask otherwise
     candidates: tuple[str, ...] = ()  # other definitions that look like an attention
     ties: tuple[Reading, ...] = ()  # others that need as many mistakes
     layout_open: bool = False  # whether only its answers could tell how its inputs are laid out, and it gave none
@@ -27,6 +29,7 @@ class Chosen:
     dropout_untried: str = ""  # the parameter of a function that takes a dropout, where it is left out
     notes: tuple[str, ...] = ()  # what else is to be said of the code, in sentences
     without_mask: Raised | None = None  # what it raises without a mask, which its call allows to leave out
+    raised_by_heads: Raised | None = None  # what it raises for several heads, where it is right with one
     mask_untried: str = ""  # the parameter of the call that takes a mask, where it is left out
     further: bool = (
         False  # whether it computes with parameters that the kata does not have, and no set of mistakes explains it

@@ -12,6 +12,9 @@ from attn_kata.readings.choice import Chosen
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import ROLES, Reading
 
+OF_HEADS = (
+    "With one head it is right. With several it raises: {raised}. So a size in its split or its merge of the heads is wrong"
+)
 _OF_A_MODEL = re.compile(r"model|emb|hidden", re.IGNORECASE)
 MOST_TIES = 2  # that are shown
 # What a flag that is not shown stands for.
@@ -46,16 +49,31 @@ _STORED = {
 }
 
 
+def _of_open_mask(chosen: Chosen) -> str:
+    """That nothing says for sure what True in the mask means."""
+    read_as, hint = _MEANINGS[chosen.reading.mask], chosen.hint
+    other = "True = may attend" if chosen.reading.mask == "hide" else "True = hidden"
+    to_settle = "To settle it: --mask keep or --mask hide"
+    if hint is None or hint.meaning not in ("keep", "hide"):
+        return (
+            f"No name and no comment says what True in the mask means. It is read as: {read_as}. "
+            f"If you meant {other}, this is mask.inverted. {to_settle}"
+        )
+    words = f" ('{hint.words}')" if hint.words else ""
+    return (
+        f"Words in the code{words} seem to say of a mask: {_MEANINGS[hint.meaning]}. The code computes the opposite, and it is "
+        f"read as: {read_as}. If the words are about this mask, this is mask.inverted. {to_settle}"
+    )
+
+
 def described(chosen: Chosen, contract: Contract, *, by_contract: str | None) -> dict[str, Any]:
     """The report's `reading`. `by_contract` says what the contract alone would object to, where the entry has its name."""
     reading = chosen.reading
     notes = []
     if not chosen.settled:
-        other = "True = may attend" if reading.mask == "hide" else "True = hidden"
-        notes.append(
-            f"No name and no comment says what True in the mask means. It is read as: {_MEANINGS[reading.mask]}. "
-            f"If you meant {other}, this is mask.inverted. To settle it: --mask keep or --mask hide"
-        )
+        notes.append(_of_open_mask(chosen))
+    if by_heads := chosen.raised_by_heads:
+        notes.append(OF_HEADS.format(raised=f"{by_heads.text}{by_heads.where}"))
     usual = tuple(role for role in ("q", "k", "v") if role in reading.fused)
     if reading.fused != usual and reading.arrangement != "beside":
         cut, meant = " | ".join(reading.fused), " | ".join(usual)

@@ -59,6 +59,21 @@ def _takes(entry: Definition, known: Contract) -> bool:
     return required <= len(known.arguments) and (takes_any or needed <= len(entry.build))
 
 
+def is_built_otherwise(source: bytes, kata: Kata) -> str:
+    """The contract's class in the source, where its constructor calls its sizes otherwise than the contract; "" else.
+
+    The names of layers such as q_proj and o_proj are many people's, so code may have all of them and be nobody's attempt.
+    """
+    known = contract.of_kata(kata.folder)
+    if known is None or not known.is_module or stub.header(source)[0] is not None:
+        return ""
+    theirs, ours = (syntax.of_source(each).find(known.entry) for each in (source, kata.solution.read_bytes()))
+    if theirs is None or ours is None:
+        return ""
+    asked = {one.name for one in ours.build if one.default is None}
+    return "" if asked <= {one.name for one in theirs.build} else theirs.name
+
+
 def is_by_other_names(source: bytes, name: str, kata: Kata) -> bool:
     """Whether what has this name in the source would not be the kata's contract if it were called as that asks for."""
     known = contract.of_kata(kata.folder)

@@ -65,7 +65,8 @@ def takes_tokens(builder: Definition) -> bool:
 
 def documented(builder: Definition) -> str | None:
     """What its words say of True: keep, hide or additive; None where they do not say it."""
-    return masks.documented(builder.text, builder.name)
+    said = masks.documented(builder.text, builder.name)
+    return None if said is None else said.meaning
 
 
 def readings(reading: Reading, builder: Definition) -> Iterator[Reading]:

@@ -88,6 +88,18 @@ class Form:
     mask_type: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class Said:
+    """What words say of True in a mask: keep, hide or additive.
+
+    A hint is what they say without the mask's name: they may speak of something else, so behaviour decides against them.
+    """
+
+    meaning: str
+    is_hint: bool = False
+    words: str = ""  # one line of them
+
+
 # In a docstring, what is said of one parameter: `use_scaling: …`, and the lines that go on below it.
 _TRIPLE = re.compile(r"\"{3}.*?\"{3}|'{3}.*?'{3}", re.DOTALL)
 _BEFORE, _BEHIND = r"[ \t]*`{0,2}", r"`{0,2}[ \t]*(?:\([^()\n]*\))?[ \t]*:"
@@ -107,21 +119,27 @@ _OF_MASKS = re.compile(
 )
 
 
-def documented(text: str, name: str) -> str | None:
-    """What words and names say of a mask: keep, hide or additive; None where they do not say it, or say both.
+def documented(text: str, name: str) -> Said | None:
+    """What words and names say of a mask; None where they do not say it, or say both.
 
     `text` is the source of the attention with its comments, and `name` what its call names the mask.
     """
     plain = vocabulary.plain(name)
     if plain in vocabulary.KEEPS:
-        return "keep"
+        return Said(meaning="keep")
     if plain in vocabulary.HIDES:
-        return "hide"
-    every = _words(_TRIPLE.sub(lambda found: _ENTRY.sub(_of_masks, found[0]), text))
-    about = "\n".join(line for line in every.split("\n") if name.lower() in line)
-    others = "\n".join(line for line in every.split("\n") if _OF_MASKS.search(line))
-    said = _meaning(about) or _meaning(others)
-    return None if said == "additive" and (_is_taken_from_1(text, name) or _is_compared(text, name)) else said
+        return Said(meaning="hide")
+    every = _words(_TRIPLE.sub(lambda found: _ENTRY.sub(_of_masks, found[0]), text)).split("\n")
+    about = [line for line in every if name.lower() in line]
+    others = [line for line in every if _OF_MASKS.search(line)]
+    for lines, is_hint in ((about, False), (others, True)):
+        meaning = _meaning("\n".join(lines))
+        if meaning == "additive" and (_is_taken_from_1(text, name) or _is_compared(text, name)):
+            return None
+        if meaning is not None:
+            words = next((line.strip() for line in lines if _meaning(line) == meaning), "")
+            return Said(meaning=meaning, is_hint=is_hint, words=words)
+    return None
 
 
 def documented_for_samples(text: str, name: str) -> str | None:
@@ -192,8 +210,8 @@ def _words(text: str) -> str:
     return "\n".join(_RESULT.sub(" ", line) for line in kept)
 
 
-def forms(text: str, name: str, said: str | None) -> Iterator[Form]:
-    """The ways to pass a mask, the likeliest first. What is documented is the only meaning."""
+def forms(text: str, name: str, said: str | None, hint: str | None = None) -> Iterator[Form]:
+    """The ways to pass a mask, the likeliest first. What is documented is the only meaning, and a hint the first one."""
     if vocabulary.is_lengths(name):
         yield Form(mask="lengths", shape="any", mask_type="bool")
     meanings = [said] if said in ("keep", "hide", "additive") else ["keep", "hide", "additive"]
@@ -206,6 +224,7 @@ def forms(text: str, name: str, said: str | None) -> Iterator[Form]:
     if _is_taken_from_1(text, name):
         types = ("float", "bool", "int")
         meanings = [one for one in meanings if one != "additive" or said == one]
+    meanings.sort(key=lambda one: one != hint)
     for shape in _shapes(text, name):
         for meaning in meanings:
             for kind in ("bool",) if meaning == "additive" else types:

@@ -9,7 +9,7 @@ from attn_kata.properties.failures import AttemptDied
 from attn_kata.readings.candidates import builders, calls, positions
 from attn_kata.readings.choice import Chosen, NotRead
 from attn_kata.readings.reading import Reading
-from attn_kata.readings.searching import certain, doubts, mask_notes, own_weights, turning
+from attn_kata.readings.searching import certain, doubts, mask_notes, one_head, own_weights, turning
 from attn_kata.readings.searching.behaviour import Ranked
 from attn_kata.readings.searching.definition_search import DefinitionSearch
 from attn_kata.readings.searching.search import MOST_DEFINITIONS, MOST_MISTAKES, Search
@@ -44,7 +44,12 @@ def run(
         try:
             found = one.run()
             fails_by_itself = (
-                found is not None and not found.answers and certain.raises(found.reading, search, definition)
+                found is not None
+                and not found.answers
+                and (
+                    certain.raises(found.reading, search, definition)
+                    or one_head.raised_by_several(search, found.reading) is not None
+                )
             )
         except AttemptDied as died:
             death = died
@@ -84,6 +89,7 @@ def run(
     return search.chosen(
         ranked,
         settled=not ranked.answers or _is_settled(search, ranked.reading, of_definition),
+        hint=of_definition.forms.documented,
         candidates=tuple(name for name in candidates if name != of_definition.definition.name),
         ties=_others(ranked),
         # Code of another kind may be right for the few and short inputs of a search.
@@ -100,6 +106,7 @@ def run(
             *calls.others_untried(of_definition.definition, ranked.reading),
         ),
         dropout_untried=calls.untried_dropout(of_definition.definition, ranked.reading),
+        raised_by_heads=None if ranked.answers else one_head.raised_by_several(search, ranked.reading),
         notes=(
             *mask_notes.notes(of_definition, ranked.reading, answers=ranked.answers),
             *doubts.of_far_tokens(of_definition, ranked.reading),
@@ -120,8 +127,9 @@ def _why_not_read(search: Search, definition: Definition, found: Ranked | None) 
 
 
 def _is_settled(search: Search, reading: Reading, of_definition: DefinitionSearch) -> bool:
-    """Whether words, names or the user say what True in the mask means."""
-    if reading.mask not in ("keep", "hide") or "mask" in search.given or of_definition.forms.documented is not None:
+    """Whether words, names or the user say what True in the mask means, and it is read so."""
+    said = of_definition.forms.documented
+    if reading.mask not in ("keep", "hide") or "mask" in search.given or (said and said.meaning == reading.mask):
         return True
     builder = search.structure.find(reading.builder) if reading.builder else None
     return builder is not None and builders.documented(builder) is not None

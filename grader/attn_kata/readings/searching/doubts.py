@@ -9,7 +9,7 @@ from attn_kata.diagnosis.outcomes import tensors
 from attn_kata.readings import advice
 from attn_kata.readings.candidates import arguments
 from attn_kata.readings.reading import Reading
-from attn_kata.readings.searching import certain
+from attn_kata.readings.searching import certain, one_head
 from attn_kata.readings.searching.behaviour import Ranked, partly
 from attn_kata.readings.source import vocabulary
 from attn_kata.readings.source.structure import code_of
@@ -53,6 +53,8 @@ def of_failure(one: DefinitionSearch, ranked: Ranked) -> str:
     if not ranked.answers:
         masked = ranked.reading.mask != "none"
         if certain.returns_nothing(one.definition) or certain.raises(ranked.reading, one.search, one.definition):
+            return ""
+        if one_head.raised_by_several(one.search, ranked.reading) is not None:
             return ""
         why = one.search.why([ranked.reading], one.search.masked if masked else one.search.unmasked)
         return f"{advice.RAISES_WITH_MASK if masked else RAISES}{why}"
@@ -118,7 +120,7 @@ def of_far_tokens(one: DefinitionSearch, reading: Reading) -> list[str]:
 
 
 def of_other_path(one: DefinitionSearch, reading: Reading) -> list[str]:
-    """A note for a flag that has no default and is off: what the code does where it is on was not tried."""
+    """A note for a flag that has no default and is off, or that scales and is off by default: the other way was not tried."""
     asked = {parameter.name for parameter in one.definition.build if parameter.default is None}
     off = [name for name, value in reading.build if value == "False" and name in asked]
     read = [
@@ -126,7 +128,14 @@ def of_other_path(one: DefinitionSearch, reading: Reading) -> list[str]:
         for name in off
         if re.search(rf"\bif\b[^\n]*\b{re.escape(name)}\b|\b{re.escape(name)}\b[^\n]* else ", one.code)
     ]
-    return [f"It is built with {name} = False. What it does with {name} = True is not tried" for name in read]
+    untried = [f"It is built with {name} = False. What it does with {name} = True is not tried" for name in read]
+    by_default = {parameter.name: parameter.default for parameter in one.definition.build}
+    scaled = [name for name, value in reading.build if value == "True" and by_default.get(name) == "False"]
+    return untried + [
+        f"It is built with {name} = True, and its default is {name} = False. If it is used like that, this is scale.missing"
+        for name in scaled
+        if "scal" in name.lower()
+    ]
 
 
 def _layers_that_do_more(one: DefinitionSearch, reading: Reading) -> str:

@@ -39,7 +39,7 @@ class MaskForms:
         return named or roles.mask_parameter(self.definition, self.contract)
 
     @property
-    def documented(self) -> str | None:
+    def documented(self) -> masks.Said | None:
         """What words and names say of True in the mask, or None."""
         return None if self.parameter is None else masks.documented(self._about_masks, self.parameter.name)
 
@@ -53,11 +53,14 @@ class MaskForms:
     def every(self, reading: Reading) -> Iterator[Reading]:
         """The reading with a mask, in each form that words and names leave open."""
         assert self.parameter is not None
-        said = str(self.search.given["mask"]) if "mask" in self.search.given else self.documented
+        documented = self.documented
+        hint = None if documented is None else documented.meaning
+        said = None if documented is None or documented.is_hint else documented.meaning
+        said = str(self.search.given["mask"]) if "mask" in self.search.given else said
         called = calls.with_mask_call(reading, self.definition, self.contract)
         of_its_own = self.parameter.default not in (None, "None", "False")  # a default that None may not stand for
         called = replace(called, needs_mask=called.needs_mask or of_its_own)
-        forms = masks.forms(self._about_masks, self.parameter.name, said)
+        forms = masks.forms(self._about_masks, self.parameter.name, said, hint)
         if reading.order != "time":
             forms = (form for form in forms if form.shape not in TIME_FIRST_SHAPES)
         if (

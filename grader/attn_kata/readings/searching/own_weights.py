@@ -142,7 +142,8 @@ def _raised(search: Search, reading: Reading, way: _Way) -> Raised | None:
         module = getattr(handle, contract.entry)(*way.args)
         module(*_inputs(contract, reading, way))
     except AttemptRaised as failed:
-        return failed.raised if about_shapes(failed.raised.text) else None
+        # What the adapter itself raises, for an output layer that the code does not have, says nothing of the code.
+        return failed.raised if failed.raised.frames and about_shapes(failed.raised.text) else None
     except (AttemptDied, PropertyFailed, RuntimeError, IndexError, ValueError):
         return None
     return None

@@ -3,7 +3,7 @@
 Names and syntax leave few readings (`building`, `layers`, `calls`). Each becomes an adapter in the attempt's process, which
 answers the probes of the diagnosis. The first reading that needs no mistake is taken, then one that needs one, then one that
 needs two. Where none of these explains the code, the one is taken under which it is right for the longest. A reading that
-departs less is asked earlier. What a name or a comment says is never overruled by behaviour.
+departs less is asked earlier. What a name says, or a comment about it, is never overruled by behaviour.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from attn_kata.protocol import wire
 from attn_kata.readings.adapters import adapter
 from attn_kata.readings.asking.limited import Limited
 from attn_kata.readings.asking.limits import Limits
+from attn_kata.readings.candidates.masks import Said
 from attn_kata.readings.choice import Chosen
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Reading
@@ -75,12 +76,14 @@ class Search:
         ranked: Ranked,
         *,
         settled: bool = True,
+        hint: Said | None = None,
         candidates: tuple[str, ...] = (),
         ties: tuple[Reading, ...] = (),
         doubt: str = "",
         layout_open: bool = False,
         untried: tuple[str, ...] = (),
         without_mask: Raised | None = None,
+        raised_by_heads: Raised | None = None,
         mask_untried: str = "",
         switch_untried: tuple[str, ...] = (),
         masks_untried: tuple[str, ...] = (),
@@ -95,12 +98,14 @@ class Search:
             limits=self.limits(ranked.reading),
             mistakes=ranked.mistakes,
             settled=settled,
+            hint=hint,
             candidates=candidates,
             ties=ties,
             doubt=doubt,
             layout_open=layout_open,
             untried=untried,
             without_mask=without_mask,
+            raised_by_heads=raised_by_heads,
             mask_untried=mask_untried,
             switch_untried=switch_untried,
             masks_untried=masks_untried,

@@ -16,6 +16,7 @@ from attn_kata.readings.asking.limited import Limited
 from attn_kata.readings.candidates import caching, positions
 from attn_kata.readings.reading import Reading
 from attn_kata.readings.searching.search import Search
+from attn_kata.readings.source.packages import is_missing
 from attn_kata.readings.source.structure import Definition
 
 NO_EFFECT = (
@@ -34,6 +35,10 @@ OTHERWISE_CACHED = (
     "Its rotary positions are left out. With them, its cache gives other numbers, one token after the other, than the whole "
     "sequence. If its caller does not say where new tokens stand, then keys from the cache are turned again, or new tokens are "
     "turned as if they were the first ones (rope.positions_ignored)"
+)
+OF_AN_IMPORT = (
+    "Its rotary positions are left out. {name} comes from '{package}', which is not here: which axis of q and k it takes for "
+    "the tokens, and what it does with them, is not graded"
 )
 # What stands for positions, or for a rotation, that others make.
 _OF_OTHERS = ("positions", "places", "like", "base", "no_turn")
@@ -96,7 +101,12 @@ def _unturned_class(made):
 
 
 def notes(search: Search, reading: Reading, definition: Definition) -> list[str]:
-    """What the code's own rotations of q and k do wrong, in sentences; [] where that cannot be seen."""
+    """What the code's own rotations of q and k do wrong, in sentences; that of another file or package is not seen."""
+    imports = search.structure.imports
+    unseen = [name for name in reading.unturned if name in imports and search.structure.find(name) is None]
+    missing = [name for name in unseen if is_missing(imports[name])]
+    if missing:
+        return [OF_AN_IMPORT.format(name=missing[0], package=imports[missing[0]])]
     others = any(value in _OF_OTHERS for _, value in (*reading.call, *reading.build))
     if not reading.unturned or others or not search.contract.is_self or reading.one_length or reading.by_token:
         return []
