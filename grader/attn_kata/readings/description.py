@@ -13,7 +13,7 @@ from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import ROLES, Reading
 
 OF_HEADS = (
-    "With one head it is right. With several it raises: {raised}. So a size in its split or its merge of the heads is wrong"
+    "With one head it is right. With several it raises: {raised}. Its split or its merge of the heads has a wrong size"
 )
 _OF_A_MODEL = re.compile(r"model|emb|hidden", re.IGNORECASE)
 MOST_TIES = 2  # that are shown
