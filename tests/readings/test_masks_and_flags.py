@@ -240,3 +240,24 @@ def test_words_that_do_not_name_the_mask_do_not_make_right_code_wrong(shared_eng
     assert wrong.outcome == "passed"  # as the words have it
     assert not any("mask.inverted" in note for note in wrong.reading["notes"])
     assert told(both) == {"scale.missing"}
+
+
+REPEATED = ATTEND.replace("width, n_heads):", "width, n_heads, seq_len):").replace(
+    "self.h, self.d =", "self.seq_len = seq_len\n        self.h, self.d ="
+)
+REPEATED = REPEATED.replace(
+    "scores.masked_fill(mask == 0,",
+    "scores.masked_fill(mask[:, None, None].repeat(1, self.h, self.seq_len, 1) == 0,",
+)
+
+
+@pytest.mark.parametrize("kept", ["", "weights = weights.to(torch.zeros(1, 1, self.seq_len, self.seq_len))"])
+def test_code_that_has_one_length_where_it_gets_a_mask_is_asked_for_that(kept, shared_engine):
+    text = REPEATED.replace(
+        "        out = self.w_o", f"        {kept}\n        v = v.to(weights)\n        out = self.w_o"
+    )
+    right, wrong = right_and_wrong(shared_engine, "mha", text, " / math.sqrt(self.d)", "")
+
+    assert "one_length=yes" in right.reading["flags"]
+    assert any("mask.fixed_size" in note for note in right.reading["notes"]) or kept
+    assert told(wrong) == {"scale.missing"}

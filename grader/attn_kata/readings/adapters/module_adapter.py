@@ -245,7 +245,7 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
             f"    self.build({first}.shape[-2])",
             f"    self.theirs.train(self.training).to({first}.device, {first}.dtype)",
             "for owner, name, weight in self.places():",
-            "    owner.__dict__[name] = weight",
+            f"    owner.__dict__[name] = weight{'.float()' if reading.float32 else ''}",
         ]
     if reading.dims:
         lines += [

@@ -343,6 +343,9 @@ class DefinitionSearch:
         square = self.contract.takes_qkv and "square" not in self.given
         tried = [replace(one, one_length=True, square=square or one.square) for one in readings]
         found = self.best(tried)
+        if (found is None or not found.answers) and self._is_narrow(tried):
+            tried = [replace(one, float32=True) for one in tried]
+            found = self.best(tried)
         if (found is None or not found.answers) and needs_mask:
             tried = self.forms.needing(tried)
             found = self.best(tried)

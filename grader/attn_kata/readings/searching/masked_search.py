@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from attn_kata.readings.candidates import roles
+from attn_kata.readings.candidates.building import LOOK
 from attn_kata.readings.reading import Reading
 from attn_kata.readings.searching import certain, mask_notes
 from attn_kata.readings.searching.behaviour import Ranked
@@ -17,6 +19,9 @@ from attn_kata.readings.source import vocabulary
 if TYPE_CHECKING:
     from attn_kata.readings.searching.definition_search import DefinitionSearch
 
+ONE_LENGTH = (
+    "With a mask it takes only sequences of the length that it is built for. If not meant, this is mask.fixed_size"
+)
 MOST_OTHER_MASKS = 2  # that are tried beside the first
 
 
@@ -26,14 +31,14 @@ def with_mask(one: DefinitionSearch, ranked: Ranked) -> Ranked | None:
     by_itself = None if ranked.answers else _failing_by_itself(one, ranked.reading)
     if by_itself is not None:  # in every call, so no mistake explains it
         return by_itself
-    choice = MaskChoice(
-        ask=one.search.masked,
-        unmasked=one.search.unmasked(ranked.reading),
-        none_explains=MOST_MISTAKES + 1,
-        of_tokens=contract.mask == "scores" and not contract.is_cross,
-        if_square=contract.takes_qkv,
-    )
+    choice = _choice(one, ranked.reading)
     found = choice.best(one.forms.every(ranked.reading))
+    if (found is None or not found.answers or found.mistakes) and _has_one_length(one, ranked.reading):
+        of_one_length = replace(ranked.reading, one_length=True, square=contract.takes_qkv or ranked.reading.square)
+        right = _choice(one, of_one_length).best(one.forms.every(of_one_length))
+        if right is not None and right.answers and not right.mistakes:
+            one.said += (ONE_LENGTH,)
+            found = right
     if (found is None or not found.answers) and not contract.is_module and "square" not in one.given:
         one_shape = replace(ranked.reading, square=True, alike="alike" not in one.given or ranked.reading.alike)
         square = choice.best(one.forms.every(one_shape))
@@ -46,11 +51,30 @@ def with_mask(one: DefinitionSearch, ranked: Ranked) -> Ranked | None:
     if ranked.answers and not found.answers:
         found = _failing_by_itself(one, ranked.reading) or found
     of_mask = {
-        name: getattr(found.reading, name) for name in (*OF_MASKS, "call", "hides_queries", "square", "alike", "dims")
+        name: getattr(found.reading, name)
+        for name in (*OF_MASKS, "call", "hides_queries", "square", "alike", "dims", "one_length")
     }
     ties = (*found.ties, *(replace(each, **of_mask) for each in ranked.ties))
     least = 0 if found.mistakes <= MOST_MISTAKES else ranked.mistakes
     return replace(found, mistakes=max(found.mistakes, least), ties=ties)
+
+
+def _choice(one: DefinitionSearch, reading: Reading) -> MaskChoice:
+    return MaskChoice(
+        ask=one.search.masked,
+        unmasked=one.search.unmasked(reading),
+        none_explains=MOST_MISTAKES + 1,
+        of_tokens=one.contract.mask == "scores" and not one.contract.is_cross,
+        if_square=one.contract.takes_qkv,
+    )
+
+
+def _has_one_length(one: DefinitionSearch, reading: Reading) -> bool:
+    """Whether code that is built for a length raises about it where it gets a mask."""
+    if not one.contract.is_module or "one_length" in one.given or "L" not in dict(reading.sizes).values():
+        return False
+    raised = (text for form in one.forms.every(reading) for text in one.search.raised(form, one.search.masked))
+    return any(re.search(rf"\b{LOOK['L']}\b", text) for text in raised)
 
 
 def with_another_mask(one: DefinitionSearch, masked: Ranked, ranked: Ranked) -> Ranked:

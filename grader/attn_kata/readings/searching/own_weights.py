@@ -80,7 +80,8 @@ def of_other_sizes(search: Search, reading: Reading) -> list[str]:
         if value in sizes_of_heads and "H" not in values:
             continue  # the number of heads follows from it
         if value in sizes_of_heads:
-            other, widths = _OTHER_SIZE, []
+            other = _OTHER_SIZE
+            widths = [] if "E" in values else [int(LOOK["H"]) * other]  # the width may be that of all heads together
         elif value in _WIDTHS and has_widths:
             other, widths = _OTHER_WIDTH, [_OTHER_WIDTH]
         else:
