@@ -128,8 +128,11 @@ def explain(
     finite: float = FINITE,
     most: int = MOST,
     likely: Callable[[str], bool] = lambda id: True,
+    first: bool = False,
 ) -> list[frozenset[str]]:
     """The smallest sets of mistake ids that explain every answer; [frozenset()] if no mistake is needed, [] if none fits.
+
+    With `first`, those that are found first: for whoever asks how many mistakes it takes, and not which ones.
 
     `begun` are the pipeline's first states for the probes and `answers` the attempt's. All pairs are tried, and triples up to
     `TRIPLES` and `TRIALS`, those of `likely` ids first; no set of more than `most`.
@@ -140,10 +143,10 @@ def explain(
     if answers and answers[0].output is None and answers[0].instead is None and _OF_PYTHON.search(answers[0].raised):
         return []
     begun, answers = _steered(known(pipeline, begun), answers)
-    found = _smallest(pipeline, begun, answers, finite, most, likely)
+    found = _smallest(pipeline, begun, answers, finite, most, likely, first=first)
     if found is None and any(answer.output is None and about_shapes(answer.raised) for answer in answers):
         loose = [_any_of_shapes(pipeline, *both) for both in zip(begun, answers, strict=True)]
-        found = _smallest(pipeline, begun, loose, finite, min(most, 2), likely)
+        found = _smallest(pipeline, begun, loose, finite, min(most, 2), likely, first=False)
         found = found if found is not None and len(found) == 1 else None
     return found or []
 
@@ -171,8 +174,10 @@ def _smallest(
     finite: float,
     most: int,
     likely: Callable[[str], bool],
+    *,
+    first: bool,
 ) -> list[frozenset[str]] | None:
-    """The smallest sets of at most `most` mistakes; [] at a near miss, None if none fits."""
+    """The smallest sets of at most `most` mistakes, with `first` those of the first way; [] at a near miss, None if none fits."""
     nearly_right, tried = False, 0
     # By the place of a way among all. The first is the usual one.
     telling: dict[int, tuple[frozenset[int], frozenset[int]]] = {}
@@ -188,6 +193,8 @@ def _smallest(
         matched: set[frozenset[str]] = set()
         near: set[frozenset[str]] = set()
         for place, (together, one) in enumerate(itertools.product(walks, computing)):
+            if first and matched:
+                break
             if count > 1 and place and place not in telling:
                 telling[place] = _telling(pipeline, walks[0][0], one, together[0])
             on_the_first, on_any = telling.get(place, (None, None))
@@ -199,14 +206,14 @@ def _smallest(
             tried += sum(map(len, sets))
             possible = itertools.chain.from_iterable(_possible(some, answers[0]) for some in sets)
             for each in itertools.chain(possible, _also(one, together[0][0], agreeing, on_the_first, on_any)):
-                chosen, first = each.chosen, each.result
+                chosen, result = each.chosen, each.result
                 hides = len(together) > 1 and each.holds_nan  # a mistake hides keys where there is no mask
-                if distance(answers[0], first) >= RIVAL and not hides:
+                if distance(answers[0], result) >= RIVAL and not hides:
                     continue
                 if not place:
                     agreeing.append(chosen)
                 for states in together:
-                    begins = known_outcome(one, states[0], chosen) if hides else first
+                    begins = known_outcome(one, states[0], chosen) if hides else result
                     worst = _farthest(one, states, answers, chosen, begins)
                     if worst < RIVAL:
                         (matched if worst <= EQUAL else near).add(frozenset(variant.id for variant in chosen))

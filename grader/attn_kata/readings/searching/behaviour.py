@@ -34,7 +34,7 @@ def mistakes(asked: Asked, most: int) -> int | None:
     for pipeline, one in asked:
         if one.unsteady or not one.answers:
             return None
-        found = explain(pipeline, one.begun, one.answers, most=most)
+        found = explain(pipeline, one.begun, one.answers, most=most, first=True)
         if not found:
             return None
         counts.append(len(found[0]))

@@ -24,6 +24,7 @@ from attn_kata.readings.searching.behaviour import (
     places,
 )
 
+ENOUGH_SHAPES = 2  # that the code takes
 MOST_EXPLAINED = 12  # forms for which a mistake of the mask is looked for
 
 
@@ -49,6 +50,9 @@ class MaskChoice:
         for one in forms:
             if one.shape in useless or (one.shape, one.mask) in told:
                 continue
+            taken = {shape for shape, _ in told}
+            if len(taken) >= ENOUGH_SHAPES and one.shape not in taken:
+                break  # what is wrong with two shapes, and raises with neither, is right with no other one
             asked = self.ask(one)
             if _is_explained(asked, sets):
                 return Ranked(mistakes=len(sets[0]), reading=one)
@@ -89,6 +93,8 @@ class MaskChoice:
             return None
         alike: dict[tuple[str, bool], Reading] = {}  # by meaning: a mask of another shape says the same
         for one, asked in fitting:
+            if alike and one.shape != next(iter(alike.values())).shape:
+                continue  # a tie is looked for among the masks of one shape
             if (one.mask, one.causal) not in alike and explanations(assuming(asked, known), 1):
                 alike[one.mask, one.causal] = one
         first, *others = alike.values() or (None,)
