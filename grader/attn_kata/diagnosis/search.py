@@ -177,7 +177,7 @@ def _smallest(
     *,
     first: bool,
 ) -> list[frozenset[str]] | None:
-    """The smallest sets of at most `most` mistakes, with `first` those of the first way; [] at a near miss, None if none fits."""
+    """The smallest sets of at most `most` mistakes, with `first` those of one way; [] at a near miss, None if none fits."""
     nearly_right, tried = False, 0
     # By the place of a way among all. The first is the usual one.
     telling: dict[int, tuple[frozenset[int], frozenset[int]]] = {}
