@@ -13,6 +13,7 @@ from attn_kata.catalog import Kata
 if TYPE_CHECKING:
     import ast
 
+_FRAMEWORKS = ("tensorflow", "keras", "jax", "flax", "mxnet", "paddle", "mlx", "numpy")
 MOST_BYTES = 64 << 10  # parsing a megabyte can take half a minute
 
 
@@ -36,6 +37,21 @@ def several(source: bytes, asked: Iterable[str]) -> dict[str, list[int]]:
             else:
                 lines[node.name].append(node.lineno)
     return {name: found for name, found in lines.items() if len(found) > 1}
+
+
+def imported(source: bytes) -> set[str]:
+    """The packages that `source` imports at its top level."""
+    import ast
+
+    body = _body(source)
+    names = [one.name for node in body if isinstance(node, ast.Import) for one in node.names]
+    return {*names, *(node.module for node in body if isinstance(node, ast.ImportFrom) and node.module)}
+
+
+def other_framework(packages: Iterable[str]) -> str:
+    """The library that a source with these imports computes with, where it does not import torch; "" where it does."""
+    roots = {package.partition(".")[0] for package in packages}
+    return "" if "torch" in roots else next((one for one in _FRAMEWORKS if one in roots), "")
 
 
 def syntax_error(source: bytes) -> str | None:

@@ -290,6 +290,8 @@ def _kata_of(path: Path, attempt: Source, nearest: Nearest) -> tuple[Kata, str]:
         )
     defined = ", ".join(sorted(definitions.names(source))[:5])
     has = f"It defines {printable(defined)}." if defined else "It defines no class and no function."
+    if framework := definitions.other_framework(definitions.imported(source)):
+        has += f" It imports {framework} and not torch: only PyTorch can be graded."
     raise UsageError(
         f"Nothing in '{name}' looks like an attention, and its name does not say which kata it is. {has}",
         next_step=f"attn-kata grade {shlex.quote(name)} --kata KATA (the katas: attn-kata list)",

@@ -219,6 +219,7 @@ def test_a_function_with_the_name_of_a_katas_that_takes_fewer_arguments_is_read_
     [
         ("", "It defines no class and no function."),
         ("class Net:\n    pass\n\n\ndef train():\n    pass\n", "It defines Net, train."),
+        ("import tensorflow as tf\n\n\nclass Net(tf.Module):\n    pass\n", "It imports tensorflow and not torch"),
     ],
 )
 def test_a_file_without_an_attention_is_told_so(run, folder, text, said):
@@ -228,9 +229,20 @@ def test_a_file_without_an_attention_is_told_so(run, folder, text, said):
 
     assert done.returncode == 2
     assert (
-        f"Nothing in 'other.py' looks like an attention, and its name does not say which kata it is. {said}"
-        in done.stderr
+        "Nothing in 'other.py' looks like an attention, and its name does not say which kata it is. It" in done.stderr
     )
+    assert said in done.stderr
+
+
+@pytest.mark.parametrize("named", ["Net", "Net.go"])
+def test_a_class_that_says_nothing_of_its_kata_asks_for_it(run, folder, named):
+    (folder / "other.py").write_text("class Net:\n    def go(self, x):\n        return x\n")
+
+    done = run("grade", "other.py", "--class", named)
+
+    assert done.returncode == 2
+    assert f"Nothing in '{named}' tells which kata it is." in done.stderr
+    assert "--kata KATA" in done.stderr
 
 
 PLAIN = """

@@ -595,14 +595,17 @@ def test_code_that_takes_as_many_keys_as_queries_is_right_as_read(shared_engine)
     assert report.passed, [one for one in report.findings if one.outcome == "failed"]
 
 
-def test_a_missing_package_is_named_with_what_installs_it(shared_engine):
-    text = HEAD.replace("import math", "from einop import rearrange")
+@pytest.mark.parametrize(("package", "is_public"), [("einop", True), ("utils", False), ("models.parts", False)])
+def test_a_missing_package_is_named_with_what_installs_it(package, is_public, shared_engine):
+    """What has the name of somebody's own file is not looked for among the packages of others."""
+    text = HEAD.replace("import math", f"from {package} import rearrange")
     text += A_WIDTH_BY_ITS_LAYERS.replace("(weights @ v)", "rearrange(weights @ v)")
 
     report = shared_engine.grade("mha", text.encode(), attempt="mine.py", reads=True)
 
     assert report.ungraded_because is not None
-    assert "pip install einop" in report.ungraded_because
+    assert ("pip install einop" in report.ungraded_because) == is_public
+    assert "Put a file of yours beside this one" in report.ungraded_because
 
 
 def test_a_dropout_that_minds_the_mode_and_has_a_rate_of_its_own_is_right_as_read(shared_engine):

@@ -113,3 +113,28 @@ def test_a_wrong_axis_of_code_that_takes_four_dimensions_is_named(old, new, mist
 
     assert "dims=4" in report.reading["flags"]
     assert [each.id for one in report.diagnosis for each in one.mistakes] == [mistake] * bool(mistake)
+
+
+FOLDS_A_BATCH = """
+class Attend(nn.Module):
+    def __init__(self, width, n_heads):
+        super().__init__()
+        self.h, self.d = n_heads, width // n_heads
+        self.w_q, self.w_k = nn.Linear(width, width), nn.Linear(width, width)
+        self.w_v, self.w_o = nn.Linear(width, width), nn.Linear(width, width)
+
+    def forward(self, x):
+        q, k, v = (w(x).reshape(-1, self.h, self.d).transpose(0, 1) for w in (self.w_q, self.w_k, self.w_v))
+        weights = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(self.d), dim=-1)
+        return self.w_o((weights @ v).transpose(0, 1).reshape(-1, self.h * self.d))
+"""
+
+
+def test_code_that_folds_a_batch_is_told_that_it_is_right_for_one_sequence(shared_engine):
+    source = (HEAD + FOLDS_A_BATCH).encode()
+    of_batch = shared_engine.grade("mha", source, attempt="mine.py", reads=True)
+    single = shared_engine.grade("mha", source, attempt="mine.py", reads=True, flags=("dims=2",))
+
+    assert of_batch.outcome != "passed"
+    assert any("--read dims=2" in note for note in of_batch.reading["notes"])
+    assert single.outcome == "passed"

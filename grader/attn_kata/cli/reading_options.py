@@ -80,12 +80,25 @@ class ReadingOptions:
                 says = says and not origin.is_part_of_an_attention(found, kata.entries)
             by_contract += [kata] if says else []
         if not by_contract:
-            return inference.kata_of(source, *(self.entry or (None,)))
+            return self._told(source)
         if len(by_contract) > 1 or len(katas) == 1:
             return None  # its definitions say it, or say too much
         others = " or ".join(f"--kata {kata.slug}" for kata in katas if kata not in by_contract)
         slug = by_contract[0].slug
         return slug, f"It has the names of {slug}, so it is graded as {slug}. {others} grades its other code."
+
+    def _told(self, source: bytes) -> tuple[str, str] | None:
+        """The kata that the named definition or the likeliest one looks like. Raises UsageError for a named one like none."""
+        if not self.entry:
+            return inference.kata_of(source)
+        [name] = self.entry
+        told = inference.kata_of(source, name)
+        if told is None:
+            raise UsageError(
+                f"Nothing in '{printable(name)}' tells which kata it is.",
+                next_step=f"attn-kata grade FILE --class {printable(name)} --kata KATA (the katas: attn-kata list)",
+            )
+        return told
 
     def meant(self, source: bytes, slug: str) -> str:
         """The definition of the source that is nearest to this kata, or the likeliest one; "" without any."""

@@ -107,7 +107,8 @@ _LINES = (
     ),
     _Line(
         id="softmax.no_dim",
-        does="leaves the dimension of its softmax to torch: of three dimensions, that is the first",
+        does="leaves the dimension of its softmax to torch. That is the last one of a tensor of two dimensions, and the wrong "
+        "one where it has three or four",
         find=lines.softmaxes_without_dim,
         doubtful=True,
     ),

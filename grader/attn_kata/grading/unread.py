@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 
+from attn_kata import definitions
 from attn_kata.protocol.usual_names import USUAL_FUNCTION, USUAL_LAYERS
 from attn_kata.readings import advice, origin
 from attn_kata.readings.choice import NotRead
@@ -19,6 +20,11 @@ UNEXPLAINED = (
     "under this reading '{property}' does not hold, and no known mistake explains it: {message}.{so_far} The reading may be "
     "wrong. Correct it with --read KEY=VALUE (--read help lists the keys). If the reading is right, add --read sure=yes"
 )
+# What people call the files of a project of theirs. A package of that name would be somebody else's.
+_OF_AN_AUTHOR = re.compile(
+    r"\..*|attention|base|blocks|common|configs?|constants|core|data|datasets?|helpers?|layers?|lib|loss(?:es)?|main|models?"
+    r"|modules?|net(?:work)?s?|options|preprocess|settings|src|tools|train(?:er)?|transformer|utils?"
+)
 IF_SURE = ". If the reading is right, add --read sure=yes"
 
 
@@ -27,10 +33,12 @@ def why(code: Structure, contract: Contract, names: tuple[str, ...], none: NotRe
     missing = sorted({package for package in code.imports.values() if is_missing(package)})
     tried = "; ".join(none.tried) or "nothing fits"
     say = advice.on(tried)
-    if missing:
+    if framework := definitions.other_framework(code.imports.values()):
+        say = f"It imports {framework} and not torch: only PyTorch can be graded"
+    elif missing:
         imports = f"These imports are not installed here: {', '.join(missing)}"
         lacks = "NameError" in tried or advice.NOT_IMPORTED in tried
-        packages = " ".join(package for package in missing if not package.startswith("."))
+        packages = " ".join(package for package in missing if not _OF_AN_AUTHOR.fullmatch(package))
         install = f", install a package where attn-kata is installed (pip install {packages})," if packages else ""
         ways = f"Put a file of yours beside this one{install} or take out what needs them"
         say = f"{imports}. {ways}" if lacks else f"{imports}. {say}"

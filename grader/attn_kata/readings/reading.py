@@ -363,7 +363,15 @@ def _value(key: str, text: str) -> dict[str, object]:
             raise ValueError("it is an order of q, k and v, such as k,q,v")
         return {"fused": parts, "arrangement": _one_of(arrangement, ARRANGEMENTS) if colon else "blocks"}
     if key in ("build", "cache_build", "globals", "constants", "call", "table_build", "table_call"):
-        return {key: _pairs(text)}
+        pairs = _pairs(text)
+        dotted = [name for name, _ in pairs if "." in name]
+        if key == "constants" and dotted:
+            raise ValueError(
+                f"'{dotted[0]}' is no attribute of the class itself; for one of a config: build=NAME.PART=E"
+            )
+        if key in ("globals", "constants") and "module" in dict(pairs).values():
+            raise ValueError("'module' is no size; 'module' is what a call gives a function that asks for its module")
+        return {key: pairs}
     if key in ("bypassed", "off", "rates", "unturned", "angles", "registered", "caches", "conventions", "before"):
         names = tuple(part.strip() for part in text.split(",") if part.strip())
         if not all(map(is_path, names)):

@@ -25,6 +25,8 @@ _PAST_THE_END = re.compile(r"index \d+ is out of bounds for dimension \d with si
 _IN_PAIRS = re.compile(r"::\s*2\b|range\([^()\n]*,\s*2\)")
 _EVEN = re.compile(r"(?i)\beven\b|(?:divisible by|multiple of) (?:2|two)\b|% 2 ==")
 
+_ONE_SEQUENCE = "It is right for one sequence, (T, E). If you meant that: --read dims=2"
+
 
 @dataclass(kw_only=True)
 class DefinitionSearch:
@@ -153,6 +155,7 @@ class DefinitionSearch:
         if not ranked.answers and ranked.reading.off and "off" not in self.given:  # there is no other path
             ranked = self._unmasked([replace(one, off=()) for one in readings], needs_mask=False) or ranked
         ranked = self._switched_on(self._of_usual_rank(self._of_any_rank(self._as_it_is_built(ranked))))
+        self._say_one_sequence(ranked)
         if parameter is None or self.contract.is_block:
             return ranked
         # What raises without a mask, and answers with one, needs it in every call.
@@ -403,8 +406,17 @@ class DefinitionSearch:
             return ranked
         count = mistakes(asked, MOST_MISTAKES)
         if count != 0 and not ranked.mistakes:
-            self.said += ("It is right for one sequence, (T, E). If you meant that: --read dims=2",)
+            self.said += (_ONE_SEQUENCE,)
         return replace(ranked, reading=whole, mistakes=MOST_MISTAKES + 1 if count is None else count)
+
+    def _say_one_sequence(self, ranked: Ranked) -> None:
+        """Note that code which nothing explains, as it folds a batch into its tokens, is right for one sequence."""
+        is_open = ranked.answers and ranked.mistakes > MOST_MISTAKES and "dims" not in self.given
+        if not is_open or not (self.contract.is_self or self.contract.takes_qkv) or _ONE_SEQUENCE in self.said:
+            return
+        single = self.search.unmasked(replace(ranked.reading, dims=2))
+        if answers(single) and mistakes(single, 0) == 0:
+            self.said += (_ONE_SEQUENCE,)
 
     def _of_usual_rank(self, ranked: Ranked) -> Ranked:
         """The reading; but with heads or a batch before the tokens, for a function that cannot do without: "b ... t d"."""

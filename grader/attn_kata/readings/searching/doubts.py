@@ -12,6 +12,7 @@ from attn_kata.readings.reading import Reading
 from attn_kata.readings.searching import certain, one_head
 from attn_kata.readings.searching.behaviour import Ranked, partly
 from attn_kata.readings.source import vocabulary
+from attn_kata.readings.source.packages import is_missing
 from attn_kata.readings.source.structure import code_of
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def of_failure(one: DefinitionSearch, ranked: Ranked) -> str:
         if one_head.raised_by_several(one.search, ranked.reading) is not None:
             return ""
         why = one.search.why([ranked.reading], one.search.masked if masked else one.search.unmasked)
-        return f"{advice.RAISES_WITH_MASK if masked else RAISES}{why}"
+        return f"{advice.RAISES_WITH_MASK if masked else RAISES}{why}{_lacking(one)}"
     if one.masked_raises and ranked.reading.mask == "none":
         return one.masked_raises
     roles = () if one.contract.has_score else ("q", "k", "v")
@@ -94,6 +95,13 @@ def of_failure(one: DefinitionSearch, ranked: Ranked) -> str:
         "no known mistake explains its numbers, and it may be built with wrong sizes: "
         "its names do not say how it is to be built"
     )
+
+
+def _lacking(one: DefinitionSearch) -> str:
+    """Which packages it uses that are not here, and that may be why it raises; "" for none."""
+    reads = {name for part in one.search.structure.reach(one.definition) for name in part.reads}
+    lacks = {package for name, package in one.search.structure.imports.items() if name in reads and is_missing(package)}
+    return f". It uses {', '.join(sorted(lacks))}, not installed here" if lacks else ""
 
 
 def of_kind(one: DefinitionSearch) -> str:
