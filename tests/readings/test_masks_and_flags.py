@@ -261,3 +261,34 @@ def test_code_that_has_one_length_where_it_gets_a_mask_is_asked_for_that(kept, s
     assert "one_length=yes" in right.reading["flags"]
     assert any("mask.fixed_size" in note for note in right.reading["notes"]) or kept
     assert told(wrong) == {"scale.missing"}
+
+
+WHOLE_TRIANGLE = """
+class Attend(nn.Module):
+    def __init__(self, width, n_heads, max_len):
+        super().__init__()
+        self.h, self.d = n_heads, width // n_heads
+        self.w_q, self.w_k = nn.Linear(width, width), nn.Linear(width, width)
+        self.w_v, self.w_o = nn.Linear(width, width), nn.Linear(width, width)
+        self.register_buffer("later", torch.triu(torch.ones(SIDE, SIDE), diagonal=1).bool())
+
+    def forward(self, x):
+        B, T, E = x.shape
+        q, k, v = (w(x).view(B, T, self.h, -1).transpose(1, 2) for w in (self.w_q, self.w_k, self.w_v))
+        scores = (q @ k.transpose(-2, -1) / math.sqrt(self.d)).masked_fill(self.later, float("-inf"))
+        return self.w_o((F.softmax(scores, dim=-1) @ v).transpose(1, 2).reshape(B, T, E))
+"""
+
+
+@pytest.mark.parametrize(("side", "length"), [("max_len", "L"), ("max_len - 1", "L+1"), ("max_len + 1", "L-1")])
+def test_code_whose_triangle_has_one_length_is_built_for_the_length_that_it_takes(side, length, shared_engine):
+    """Its inputs may be one shorter than what it is built for: the last token is what they predict."""
+    text = WHOLE_TRIANGLE.replace("SIDE", side)
+    right, wrong = right_and_wrong(shared_engine, "mha", text, "diagonal=1", "diagonal=0")
+
+    assert {"one_length=yes", f"build=width=E,n_heads=H,max_len={length}"} <= set(right.reading["flags"])
+    assert wrong.outcome == "failed"
+    again = shared_engine.grade(
+        "mha", (HEAD + text).encode(), attempt="mine.py", reads=True, flags=tuple(right.reading["flags"])
+    )
+    assert again.outcome == "passed"

@@ -126,7 +126,7 @@ SHAPES = (
 )
 _PATH = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)?")
 _VALUE = re.compile(
-    r"[EHDCIVGMpLxqkv]|H//G|I//D|(?:1/)?sqrt\(D\)|config|tokens_padded_by_\w+|lengths|max_len|context|mask|training|module"
+    r"[EHDCIVGMpLxqkv]|L[+-]1|H//G|I//D|(?:1/)?sqrt\(D\)|config|tokens_padded_by_\w+|lengths|max_len|context|mask|training|module"
     r"|\((?:[EHDL1]|\d+),(?:[EHDL1]|\d+)\)|query|key|value|qkv|cache|turns|cos|sin|angles|'[\w-]+'"
     r"|masked|positions|places(?:_of_sample)?|like|base|turns|device|dtype|nothing_dropped|no_turn|linear|logger|True|False|None|-?\d+(?:\.\d+)?(?:e-?\d+)?"
 )
@@ -439,8 +439,8 @@ def _one_of(text: str, choices: tuple[str, ...]) -> str:
 
 
 _VALUES = (
-    "a size (E, H, D, L, p, …), a tuple of sizes as (1,L), a number, True, False or None, an input (x, q, k, v, query, key, "
-    "value, context, mask), or a word in quotes, as 'dot'"
+    "a size (E, H, D, L, L+1, p, …), a tuple of sizes as (1,L), a number, True, False or None, an input (x, q, k, v, query, "
+    "key, value, context, mask), or a word in quotes, as 'dot'"
 )
 
 

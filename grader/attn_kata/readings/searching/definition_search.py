@@ -25,6 +25,8 @@ _PAST_THE_END = re.compile(r"index \d+ is out of bounds for dimension \d with si
 _IN_PAIRS = re.compile(r"::\s*2\b|range\([^()\n]*,\s*2\)")
 _EVEN = re.compile(r"(?i)\beven\b|(?:divisible by|multiple of) (?:2|two)\b|% 2 ==")
 
+# What it raises about, and what it is to be built with then: with one more where its mask is one shorter.
+_LENGTHS = {int(LOOK["L"]): "L", int(LOOK["L"]) - 1: "L+1", int(LOOK["L"]) + 1: "L-1"}
 _ONE_SEQUENCE = "It is right for one sequence, (T, E). If you meant that: --read dims=2"
 
 
@@ -333,18 +335,30 @@ class DefinitionSearch:
     def _has_one_length(self, ranked: Ranked | None, readings: list[Reading]) -> bool:
         """Whether all raises, and what it raises is about the length that the code was built with."""
         built = [value for one in readings[:1] for _, value in one.sizes]
-        told = not {"L", arguments.WINDOW} & set(built) or "one_length" in self.given
+        told = not {*_LENGTHS.values(), arguments.WINDOW} & set(built) or "one_length" in self.given
         if told or (ranked is not None and ranked.answers):
             return False
+        return self.contract.is_module and self._raised_lengths(readings) is not None
+
+    def _raised_lengths(self, readings: list[Reading]) -> str | None:
+        """The length to build code with that raises about the one that it was built with, or about one that is next to that."""
         raised = [text for one in readings for text in self.search.raised(one, self.search.unmasked)]
-        return self.contract.is_module and any(re.search(rf"\b{LOOK['L']}\b", text) for text in raised)
+        every = ((length, rf"\b{number}\b") for number, length in _LENGTHS.items())
+        return next((length for length, number in every if any(re.search(number, text) for text in raised)), None)
 
     def _of_one_length(
         self, ranked: Ranked | None, readings: list[Reading], *, needs_mask: bool
     ) -> tuple[Ranked | None, list[Reading]]:
         """The best reading of code that is built anew for each length, and the readings that were tried; or what was best."""
         square = self.contract.takes_qkv and "square" not in self.given
-        tried = [replace(one, one_length=True, square=square or one.square) for one in readings]
+        length = self._raised_lengths(readings)
+        built = [
+            tuple((name, length if value == "L" and length else value) for name, value in one.build) for one in readings
+        ]
+        tried = [
+            replace(one, build=each, one_length=True, square=square or one.square)
+            for one, each in zip(readings, built, strict=True)
+        ]
         found = self.best(tried)
         if (found is None or not found.answers) and self._is_narrow(tried):
             tried = [replace(one, float32=True) for one in tried]
