@@ -306,11 +306,3 @@ def test_an_mlp_may_be_any_number_of_times_as_wide():
 def test_a_shape_may_be_typed_without_spaces_and_a_tuple_with_its_comma():
     assert parse(("shape=(B,T)", "query=(B,1,E)")) == {"shape": "(B, T)", "query": "(B, 1, E)"}
     assert parse(("build=window=(1,L),heads=H",)) == {"build": (("window", "(1,L)"), ("heads", "H"))}
-
-
-def test_what_a_name_switches_is_off_where_nothing_else_says_what_it_is():
-    assert [vocabulary.size_in(name, "") for name in ("use_coverage", "is_causal_lm", "width")] == [
-        "False",
-        "False",
-        "E",
-    ]

@@ -395,3 +395,36 @@ def test_a_scale_that_is_off_by_default_is_said(shared_engine: Engine) -> None:
         True,
         False,
     ]
+
+
+COVERED = """
+class Attention(nn.Module):
+    def __init__(self, hidden_dim, use_coverage):
+        super().__init__()
+        self.energy = nn.Linear(hidden_dim, 1, bias=False)
+        self.of_keys = nn.Linear(hidden_dim, hidden_dim, bias=False)
+        self.of_query, self.use_coverage = nn.Linear(hidden_dim, hidden_dim, bias=False), use_coverage
+        if use_coverage:
+            self.of_coverage = nn.Linear(1, hidden_dim, bias=False)
+
+    def forward(self, query, keys):
+        features = self.of_keys(keys) + self.of_query(query).unsqueeze(1)
+        if self.use_coverage:
+            features = features + self.of_coverage(keys.sum(-1, keepdim=True))
+        weights = F.softmax(self.energy(torch.tanh(features)).squeeze(-1), dim=-1)
+        return torch.bmm(weights.unsqueeze(1), keys).squeeze(1), weights
+"""
+
+
+def test_what_a_name_switches_is_off_unless_it_has_a_default(shared_engine: Engine) -> None:
+    right, wrong = right_and_wrong(shared_engine, "additive_attention", COVERED, "torch.tanh(features)", "features")
+
+    assert any("use_coverage=False" in flag for flag in right.reading["flags"])
+    assert told(wrong) == {"additive.no_tanh"}
+
+    by_default = ATTEND.replace("n_heads):", "n_heads, use_scaling=True):")
+    by_default = by_default.replace(" / math.sqrt(self.d_k)", " / (math.sqrt(self.d_k) if self.scales else 1.0)")
+    by_default = by_default.replace("self.h, self.d_k =", "self.scales = use_scaling\n        self.h, self.d_k =")
+    right, _ = right_and_wrong(shared_engine, "mha", by_default, "dim=-1)", "dim=-2)")
+
+    assert not any("use_scaling" in flag for flag in right.reading["flags"])

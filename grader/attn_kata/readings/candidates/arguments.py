@@ -10,6 +10,7 @@ from attn_kata.readings.source import vocabulary
 from attn_kata.readings.source.structure import Definition, Parameter, code_of
 
 PLACE_OF_LAYER = re.compile(r"(?i)layer_?(?:idx|id|index|num|number|i)")
+_SWITCH = re.compile(r"(?:use|is|has|with|enable|do)_")
 WINDOW = "(1,L)"  # its height and its width: as long as the input
 _DIRECTIONS = re.compile(r"(?i)(?:^|_)n(?:um)?_?dir(?:s|ections?)?$")  # of an RNN, by which a width is multiplied
 
@@ -42,7 +43,8 @@ def symbol_of(parameter: Parameter, definition: Definition, text: str, contract:
     if symbol is None:
         if parameter.default is not None:
             return None
-        return {"bool": "False", "float": "0.0", "str": "None"}.get(parameter.annotation)
+        by_type = {"bool": "False", "float": "0.0", "str": "None"}.get(parameter.annotation)
+        return "False" if _SWITCH.match(parameter.name.lower()) else by_type
     if symbol in ("sqrt(D)", "1/sqrt(D)", "2") and parameter.default is not None:
         return None
     if symbol == "True" and "bias" in parameter.name.lower() and not _is_bias_of_a_layer(parameter.name, text):

@@ -258,8 +258,6 @@ def size_in(name: str, text: str) -> str | None:
         return "2"  # Linear(width, mlp_dim * width)
     if symbol in (None, "C") and _sides_of_a_mask(own).search(text):
         return "L"
-    if symbol is None and _SWITCH.match(name.lower()):
-        return "False"
     if symbol is None and not _OTHER_SIZES.search(name.lower()):  # a name that says nothing: by what is made with it
         factors = re.findall(rf"(?:([\w.]+)\s*\*\s*{own})|(?:{own}\s*\*\s*([\w.]+))", text)
         if any(size_of(one.rpartition(".")[2]) == "H" for pair in factors for one in pair if one):
@@ -291,7 +289,6 @@ def size_in(name: str, text: str) -> str | None:
     return symbol
 
 
-_SWITCH = re.compile(r"(?:use|is|has|with|enable|do)_")
 _SCALES = frozenset(("scale", "scaling", "scalefactor", "softmaxscale", "scalingfactor", "attnscale", "smscale"))
 
 
