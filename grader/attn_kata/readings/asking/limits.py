@@ -7,7 +7,6 @@ reference gets the mask that the code makes by itself.
 from __future__ import annotations
 
 import functools
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -15,7 +14,6 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from attn_kata.diagnosis.outcomes import kept
 from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, Variant, variants
 from attn_kata.diagnosis.stages import scale
 from attn_kata.readings.asking import cached, causal, mixed_places, narrowed_probes
@@ -24,7 +22,6 @@ from attn_kata.readings.contract import Contract
 from attn_kata.readings.conventions import Convention, followed
 from attn_kata.readings.reading import CHANNELS_FIRST, ROLES, Reading
 
-MOST_KEPT = 64  # pipelines of the last readings, with what they have computed
 _ONE_FOR_ALL_HEADS = ("(B, 1, T, T)", "(B, T, T)", "(T, T, B)")
 _ONE_FOR_ALL_SAMPLES = ("(T, T)",)
 KEYS = ("(B, 1, 1, T)", "(B, 1, T)", "(B, T)", "(T, B)")
@@ -222,22 +219,9 @@ class Limits:
         return whole
 
     def pipeline(self, pipeline: Pipeline) -> Pipeline:
-        """The kata's pipeline under these limits. Where the code is causal by itself, it may be so in a wrong way.
-
-        One object for the same reading: what it has computed serves the next grading of the same code.
-        """
+        """The kata's pipeline under these limits. Where the code is causal by itself, it may be so in a wrong way."""
         if pipeline.entry != self.contract.entry:
             return pipeline
-        known = kept(pipeline, ("limited",), OrderedDict[tuple[Reading, str], Pipeline])
-        key = (self.reading, self.contract.mask)
-        if key not in known:
-            known[key] = self._limited(pipeline)
-        known.move_to_end(key)
-        while len(known) > MOST_KEPT:
-            known.popitem(last=False)
-        return known[key]
-
-    def _limited(self, pipeline: Pipeline) -> Pipeline:
         begin = pipeline.begin
 
         def begun(*given: Any) -> State:

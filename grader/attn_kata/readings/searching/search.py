@@ -8,7 +8,6 @@ departs less is asked earlier. What a name says, or a comment about it, is never
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,7 +15,6 @@ from typing import Protocol
 
 from attn_kata.diagnosis import probing
 from attn_kata.diagnosis.departure import traced
-from attn_kata.diagnosis.outcomes import kept
 from attn_kata.diagnosis.pipeline import Pipeline, Probe
 from attn_kata.diagnosis.probing import ProbeResults
 from attn_kata.properties.failures import AttemptDied, Raised
@@ -164,12 +162,7 @@ class Search:
         key = ("unmasked", replace(limits.reading, mask_type="bool", shape="any"))
         if key not in self._pipelines:
             of_entry = [limits.pipeline(one) for one in self.pipelines if one.entry == self.contract.entry]
-            self._pipelines[key] = [
-                kept(
-                    one, ("unmasked",), functools.partial(some_probes, one, functools.partial(_unmasked, self.contract))
-                )
-                for one in of_entry
-            ]
+            self._pipelines[key] = [some_probes(one, self._unmasked_probe) for one in of_entry]
         return self.ask(reading, limits, self._pipelines[key])
 
     def masked(self, reading: Reading) -> Asked:
@@ -183,12 +176,19 @@ class Search:
         key = ("masked", replace(reading, mask=meaning, mask_type="bool"))
         if key not in self._pipelines:
             of_entry = [limits.pipeline(one) for one in self.pipelines if one.entry == entry]
-            pipelines = [
-                kept(one, ("masked",), functools.partial(some_probes, one, masked_probe, most=5)) for one in of_entry
-            ]
+            pipelines = [some_probes(one, masked_probe, most=5) for one in of_entry]
             # The calls of a block have no mask.
             self._pipelines[key] = [one for one in pipelines if one.probes()]
         return self.ask(reading, limits, self._pipelines[key])
+
+    def _unmasked_probe(self, probe: Probe) -> Probe | None:
+        place = self.contract.place_of_mask
+        if place is None or len(probe.args) <= place:
+            return probe
+        # A function of the contract takes a mask always: one that hides nothing.
+        given = probe.args[place]
+        mask = None if self.contract.is_module or given is None else given | True
+        return replace(probe, args=(*probe.args[:place], mask))
 
     def raised(self, reading: Reading, ask: Asking) -> list[str]:
         """The texts of what it raises."""
@@ -241,13 +241,3 @@ class Search:
             if self.may_die < 0:
                 raise AttemptDied("its process died, or gave no answer in time")
         return list(zip(pipelines, self._asked[key], strict=False))
-
-
-def _unmasked(contract: Contract, probe: Probe) -> Probe:
-    """The probe without a mask; a function of the contract takes one always: one that hides nothing."""
-    place = contract.place_of_mask
-    if place is None or len(probe.args) <= place:
-        return probe
-    given = probe.args[place]
-    mask = None if contract.is_module or given is None else given | True
-    return replace(probe, args=(*probe.args[:place], mask))
