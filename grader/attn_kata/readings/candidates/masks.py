@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ from attn_kata.readings.reading import SHAPES
 from attn_kata.readings.source import vocabulary
 from attn_kata.readings.source.structure import code_of
 
+MOST_QUOTED = 100  # letters of a line
 _SET = r"(?:\b1s?\b|\btrue\b|\bones\b|\bnon-?zeros?\b|\bindicat(?:es?|ing)\b|\bmark(?:s|ing)\b)"
 _UNSET = r"(?:\b0s?\b|\bfalse\b|\bzeros?\b(?!-))"
 _KEPT = (
@@ -138,7 +140,7 @@ def documented(text: str, name: str) -> Said | None:
             return None
         if meaning is not None:
             words = next((line.strip() for line in lines if _meaning(line) == meaning), "")
-            return Said(meaning=meaning, is_hint=is_hint, words=words)
+            return Said(meaning=meaning, is_hint=is_hint, words=textwrap.shorten(words, MOST_QUOTED, placeholder=" …"))
     return None
 
 

@@ -19,9 +19,7 @@ from attn_kata.readings.source import vocabulary
 if TYPE_CHECKING:
     from attn_kata.readings.searching.definition_search import DefinitionSearch
 
-ONE_LENGTH = (
-    "With a mask it takes only sequences of the length that it is built for. If not meant, this is mask.fixed_size"
-)
+ONE_LENGTH = "With a mask it takes sequences of one length only. If it should take others, this is mask.fixed_size"
 MOST_OTHER_MASKS = 2  # that are tried beside the first
 
 
