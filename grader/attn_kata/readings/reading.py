@@ -19,7 +19,8 @@
     order         batch or time first; channels, (B, E, T), or image,
                   (B, E, T, 1), where the channels come before the places;
                   groups, (B, P, T, E), several sequences                order=time
-    dims          how many dimensions q, k and v of a function have      dims=4
+    dims          how many dimensions q, k, v or x have: 2 for one sequence
+                                                                         dims=2
     query         the shape of the query of a learned score              query=(B, E)
     returns       tensor, or the places in a tuple: output, weights      returns=0 or returns=0,1
                   in a dict or a dataclass, their names                  returns=out or returns=out,attn
@@ -71,7 +72,8 @@
     sure          whether you are sure of the reading: then what no known
                   mistake explains is wrong, too                         sure=yes
 
-Symbols: E width, H heads, G key-value heads, D size of a head, C width of the context, p dropout, L a length.
+Symbols: E width, H heads, G key-value heads, D size of a head, C width of the context, p dropout, L a length
+(L+1 and L-1: one more, one less).
 I//D is as many heads as share a width of I, for one of them. no_turn stands in for a rotation that a constructor must be given,
 module for the one that calls a function, and linear for a layer (E, E) that it must be given.
 Of a rotation: base, positions, places (L,) or places_of_sample (1, L), like (a tensor as long as the table), turns, cos, sin.
