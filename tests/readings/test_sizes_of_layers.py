@@ -428,3 +428,22 @@ def test_what_a_name_switches_is_off_unless_it_has_a_default(shared_engine: Engi
     right, _ = right_and_wrong(shared_engine, "mha", by_default, "dim=-1)", "dim=-2)")
 
     assert not any("use_scaling" in flag for flag in right.reading["flags"])
+
+
+REDUCED = (
+    ATTEND.replace("n_heads):", "n_heads, reduction=1):")
+    .replace("d_model // n_heads", "d_model // reduction // n_heads")
+    .replace("nn.Linear(d_model, d_model)\n", "nn.Linear(d_model, d_model // reduction)\n")
+    .replace(
+        "self.out = nn.Linear(d_model, d_model // reduction)", "self.out = nn.Linear(d_model // reduction, d_model)"
+    )
+    .replace(".reshape(b, t, e)", ".reshape(b, t, -1)")
+)
+
+
+def test_what_divides_a_size_and_is_1_by_default_is_tried_with_another_number(shared_engine: Engine) -> None:
+    old, new = "nn.Linear(d_model // reduction, d_model)", "nn.Linear(d_model, d_model)"
+    right, wrong = right_and_wrong(shared_engine, "mha", REDUCED, old, new)
+
+    said = "It is built with reduction=1. With reduction=2 the code raises"
+    assert [any(said in note for note in each.reading["notes"]) for each in (right, wrong)] == [False, True]

@@ -111,7 +111,7 @@ def run(
             *mask_notes.notes(of_definition, ranked.reading, answers=ranked.answers),
             *doubts.of_far_tokens(of_definition, ranked.reading),
             *doubts.of_other_path(of_definition, ranked.reading),
-            *(own_weights.of_other_sizes(search, ranked.reading) if is_right else []),
+            *(own_weights.of_other_sizes(search, ranked.reading, of_definition.definition) if is_right else []),
             *[positions.BIAS_NOT_GRADED] * bool(positions.bias_tables(ranked.reading.unturned)),
             *(turning.notes(search, ranked.reading, of_definition.definition) if ranked.answers else []),
         ),

@@ -7,6 +7,7 @@ weights, a layer has the wrong size, or its size was read wrong.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -23,10 +24,12 @@ from attn_kata.readings.candidates.building import LOOK
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Reading
 from attn_kata.readings.searching.search import Search
+from attn_kata.readings.source.structure import Definition
 
 _TOKENS = 5  # no size of LOOK is one of them
 _OTHER_SIZE = 5  # of a head: not E / H
 _OTHER_WIDTH = 36  # that the heads divide, too
+_DIVISOR = 2  # of the width of all heads, so that each still has one of its own
 _WIDTHS = ("E", "C", "I", "D", "V")  # the symbols of the sizes of a vector
 _FACTORS = (1.0, 2.0)  # how many times as wide the inputs of a score may be: both directions of an RNN
 
@@ -34,6 +37,10 @@ NOT_FITTING = "its own layers do not fit one another. With weights of its own, {
 OTHER_SIZES = (
     "The kata has one size for what the code tells apart. With {name}={size} beside {beside} the code raises: {raised}. "
     "If they may differ, a layer has the wrong size"
+)
+
+OF_A_DIVISOR = (
+    "It is built with {name}=1. With {name}={divisor} the code raises: {raised}. So a layer has the wrong size"
 )
 
 
@@ -62,10 +69,11 @@ def misfit(search: Search, reading: Reading) -> str:
     )
 
 
-def of_other_sizes(search: Search, reading: Reading) -> list[str]:
+def of_other_sizes(search: Search, reading: Reading, definition: Definition) -> list[str]:
     """A note for code that raises where a size of its own is another number, which the kata does not tell apart.
 
-    Each size is changed alone. The inputs may be as wide as it, or as before: which of its sizes theirs is, code does not say.
+    Each size is changed alone, and so is what divides one and is 1 by default: `dim // reduction`. The inputs may be as wide
+    as it, or as before: which of its sizes theirs is, code does not say.
     """
     contract = search.contract
     if reading.constants or contract.has_score:  # numbers that stay as they are; widths that one score compares
@@ -89,7 +97,17 @@ def of_other_sizes(search: Search, reading: Reading) -> list[str]:
         if found := _raised_for_all(search, _with(reading, name, other), way, widths):
             beside = ", ".join(f"{each}={LOOK.get(size, size)}" for each, size in reading.build if each != name)
             return [OTHER_SIZES.format(name=name, size=other, beside=beside, raised=f"{found.text}{found.where}")]
+    for name in _divisors(definition, reading):
+        if found := _raised(search, replace(reading, build=(*reading.build, (name, str(_DIVISOR)))), way):
+            return [OF_A_DIVISOR.format(name=name, divisor=_DIVISOR, raised=f"{found.text}{found.where}")]
     return []
+
+
+def _divisors(definition: Definition, reading: Reading) -> list[str]:
+    """The parameters of the constructor that are 1 by default, and divide a size."""
+    built = dict(reading.build)
+    every = [one.name for one in definition.build if one.default == "1" and one.name not in built]
+    return [name for name in every if re.search(rf"//\s*(?:self\.)?{re.escape(name)}\b", definition.text)]
 
 
 def _raised_for_all(search: Search, reading: Reading, way: _Way, widths: Iterable[int]) -> Raised | None:
