@@ -447,3 +447,15 @@ def test_what_divides_a_size_and_is_1_by_default_is_tried_with_another_number(sh
 
     said = "It is built with reduction=1. With reduction=2 the code raises"
     assert [any(said in note for note in each.reading["notes"]) for each in (right, wrong)] == [False, True]
+
+
+def test_a_width_of_a_context_that_nothing_reads_is_said(shared_engine: Engine) -> None:
+    unread = ACROSS_CHANNELS.replace("nn.Linear(text_ch,", "nn.Linear(pix_ch,")
+    reports = [
+        shared_engine.grade("cross_attention", (HEAD + text).encode(), attempt="mine.py", reads=True)
+        for text in (ACROSS_CHANNELS, unread)
+    ]
+
+    assert [one.outcome for one in reports] == ["passed", "passed"]
+    said = "Its constructor takes text_ch, and nothing reads it"
+    assert [any(said in note for note in one.reading["notes"]) for one in reports] == [False, True]

@@ -24,7 +24,7 @@ from attn_kata.readings.candidates.building import LOOK
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Reading
 from attn_kata.readings.searching.search import Search
-from attn_kata.readings.source.structure import Definition
+from attn_kata.readings.source.structure import Definition, code_of
 
 _TOKENS = 5  # no size of LOOK is one of them
 _OTHER_SIZE = 5  # of a head: not E / H
@@ -39,6 +39,9 @@ OTHER_SIZES = (
     "If they may differ, a layer has the wrong size"
 )
 
+UNREAD = (
+    "Its constructor takes {name}, and nothing reads it. If an input may be as wide as that, a layer has the wrong size"
+)
 OF_A_DIVISOR = (
     "It is built with {name}=1. With {name}={divisor} the code raises: {raised}. So a layer has the wrong size"
 )
@@ -70,15 +73,20 @@ def misfit(search: Search, reading: Reading) -> str:
 
 
 def of_other_sizes(search: Search, reading: Reading, definition: Definition) -> list[str]:
-    """A note for code that raises where a size of its own is another number, which the kata does not tell apart.
-
-    Each size is changed alone, and so is what divides one and is 1 by default: `dim // reduction`. The inputs may be as wide
-    as it, or as before: which of its sizes theirs is, code does not say.
-    """
-    contract = search.contract
-    if reading.constants or contract.has_score:  # numbers that stay as they are; widths that one score compares
+    """A note for code that raises where a size of its own is another number, which the kata does not tell apart."""
+    if reading.constants or search.contract.has_score:  # numbers that stay as they are; widths that one score compares
         return []
-    way = next(_ways(contract, reading))
+    notes = itertools.chain(
+        _of_changed_sizes(search, reading),
+        _of_unread_widths(search, reading, definition),
+        _of_divisors(search, reading, definition),
+    )
+    return list(itertools.islice(notes, 1))
+
+
+def _of_changed_sizes(search: Search, reading: Reading) -> Iterator[str]:
+    """Where a size is changed alone. The inputs may be as wide as it, or as before: code does not say which size is theirs."""
+    contract, way = search.contract, next(_ways(search.contract, reading))
     values = [value for _, value in reading.build]
     sizes_of_heads = ("D",) if contract.has_heads and not contract.has_own_sizes else ()
     # An x that is given twice makes the widths of both equal.
@@ -96,11 +104,22 @@ def of_other_sizes(search: Search, reading: Reading, definition: Definition) -> 
             continue
         if found := _raised_for_all(search, _with(reading, name, other), way, widths):
             beside = ", ".join(f"{each}={LOOK.get(size, size)}" for each, size in reading.build if each != name)
-            return [OTHER_SIZES.format(name=name, size=other, beside=beside, raised=f"{found.text}{found.where}")]
+            yield OTHER_SIZES.format(name=name, size=other, beside=beside, raised=f"{found.text}{found.where}")
+
+
+def _of_unread_widths(search: Search, reading: Reading, definition: Definition) -> Iterator[str]:
+    """Where nothing reads a width that one of several inputs may have."""
+    names = [name for name, value in reading.build if search.contract.is_cross and value in ("E", "C")]
+    code = code_of(definition.text)
+    yield from (UNREAD.format(name=name) for name in names if len(re.findall(rf"\b{re.escape(name)}\b", code)) == 1)
+
+
+def _of_divisors(search: Search, reading: Reading, definition: Definition) -> Iterator[str]:
+    """Where what divides a size and is 1 by default is another number: `dim // reduction`."""
+    way = next(_ways(search.contract, reading))
     for name in _divisors(definition, reading):
         if found := _raised(search, replace(reading, build=(*reading.build, (name, str(_DIVISOR)))), way):
-            return [OF_A_DIVISOR.format(name=name, divisor=_DIVISOR, raised=f"{found.text}{found.where}")]
-    return []
+            yield OF_A_DIVISOR.format(name=name, divisor=_DIVISOR, raised=f"{found.text}{found.where}")
 
 
 def _divisors(definition: Definition, reading: Reading) -> list[str]:
