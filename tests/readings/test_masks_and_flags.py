@@ -292,3 +292,33 @@ def test_code_whose_triangle_has_one_length_is_built_for_the_length_that_it_take
         "mha", (HEAD + text).encode(), attempt="mine.py", reads=True, flags=tuple(right.reading["flags"])
     )
     assert again.outcome == "passed"
+
+
+WIDENED_TWICE = """
+class Attend(nn.Module):
+    def __init__(self, embed_dim, n_heads):
+        super().__init__()
+        self.h, self.d = n_heads, embed_dim // n_heads
+        self.query, self.key = nn.Linear(embed_dim, embed_dim), nn.Linear(embed_dim, embed_dim)
+        self.value, self.proj = nn.Linear(embed_dim, embed_dim), nn.Linear(embed_dim, embed_dim)
+
+    def forward(self, query, key, value, attn_mask=None):
+        N, S, E = query.shape
+        T = value.shape[1]
+        q = self.query(query).view(N, S, self.h, self.d).transpose(1, 2)
+        k = self.key(key).view(N, T, self.h, self.d).transpose(1, 2)
+        v = self.value(value).view(N, T, self.h, self.d).transpose(1, 2)
+        scores = q @ k.transpose(2, 3) / math.sqrt(self.d)
+        if attn_mask is not None:
+            mask = attn_mask.to(dtype=torch.bool)
+            scores = scores.masked_fill(~mask.unsqueeze(0).unsqueeze(0), float("-inf"))
+        out = torch.matmul(F.softmax(scores, dim=-1), v)
+        return self.proj(out.transpose(1, 2).reshape(N, S, E))
+"""
+
+
+def test_code_that_takes_masks_of_shapes_that_it_is_not_meant_for_is_asked_for_every_shape(shared_engine):
+    right, wrong = right_and_wrong(shared_engine, "qkv_attention", WIDENED_TWICE, "~mask.unsqueeze", "mask.unsqueeze")
+
+    assert "shape=(T, T)" in right.reading["flags"]
+    assert "mask=hide" in wrong.reading["flags"]

@@ -24,7 +24,6 @@ from attn_kata.readings.searching.behaviour import (
     places,
 )
 
-ENOUGH_SHAPES = 2  # that the code takes
 MOST_EXPLAINED = 12  # forms for which a mistake of the mask is looked for
 
 
@@ -50,9 +49,6 @@ class MaskChoice:
         for one in forms:
             if one.shape in useless or (one.shape, one.mask) in told:
                 continue
-            taken = {shape for shape, _ in told}
-            if len(taken) >= ENOUGH_SHAPES and one.shape not in taken:
-                break  # what is wrong with two shapes, and raises with neither, is right with no other one
             asked = self.ask(one)
             if _is_explained(asked, sets):
                 return Ranked(mistakes=len(sets[0]), reading=one)
