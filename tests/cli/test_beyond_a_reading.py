@@ -347,3 +347,17 @@ def test_a_cache_that_is_filled_in_place_is_made_first(kind, graded):
     assert "With its cache, with 2 new tokens in a call and with one, it gives the same" in notes(right[1])
     assert wrong[0].returncode == 1
     assert ids(wrong[1]) == {"cache.top_left"}
+
+
+def test_a_cache_that_nothing_reads_is_no_cache(run, folder):
+    """What the call returns beside its output are its weights, and no keys."""
+    returned = "        if use_cache:\n            return out, (k, v)\n        return out\n"
+    unread = HANDED_BACK.replace(", use_cache=False", "").replace(returned, "        return out, weights\n")
+    unread = re.sub(r"(?m)^        if layer_past is not None:\n(?:            .*\n)+", "", unread)
+    assert unread.count("layer_past") == 1
+    (folder / "mine.py").write_text(HEAD + unread)
+
+    done = run("grade", "mine.py")
+
+    assert done.returncode == 0, done.stdout
+    assert "(layer_past)" in done.stdout

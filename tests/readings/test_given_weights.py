@@ -99,3 +99,12 @@ def test_it_is_written_once() -> None:
 
     assert once.count(b"class attend_module") == 1
     assert held_weights.with_modules(once) == once
+
+
+def test_a_function_that_is_given_its_weights_needs_no_import(shared_engine: Engine) -> None:
+    """As any other code of a book, it gets the usual names."""
+    text = SEVERAL_HEADS.replace("import torch\n", "").replace("import torch.nn.functional as F\n", "")
+    report = shared_engine.grade("mha", text.encode(), attempt="mine.py", reads=True)
+
+    assert "import" not in text
+    assert report.passed, report.ungraded_because

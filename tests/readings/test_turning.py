@@ -261,3 +261,16 @@ def test_a_rotation_of_a_package_that_is_not_here_is_said_not_to_be_graded(share
     assert (own.outcome, other.outcome) == ("passed", "passed"), other.ungraded_because
     said = "comes from 'a_package_of_rotations', which is not here"
     assert [any(said in note for note in each.reading["notes"]) for each in (own, other)] == [False, True]
+
+
+def test_a_rotation_that_raises_for_the_place_of_the_heads_is_said(shared_engine):
+    """Its table is as long as the inputs, and the heads stand in their place."""
+    by_heads = ATTEND.replace("make_angles(self.d, 64)", "make_angles(self.d, T)").replace("[:length]", "[:, None]")
+    assert by_heads.count("[:, None]") == 1
+    right, wrong = (
+        shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True) for text in (ATTEND, by_heads)
+    )
+
+    assert (right.outcome, wrong.outcome) == ("passed", "passed"), wrong.ungraded_because
+    said = "With them, the code raises"
+    assert [any(said in note for note in each.reading["notes"]) for each in (right, wrong)] == [False, True]

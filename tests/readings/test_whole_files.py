@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -447,3 +449,47 @@ class WideAttention(nn.Module):
     assert report.reading is not None, report.ungraded_because
     assert report.reading["entry"] == "SelfAttend"
     assert [mistake.id for one in report.diagnosis for mistake in one.mistakes] == ["scale.missing"]
+
+
+NAMED_AS_TORCHS = """
+def scaled_dot_product(q, k, v, mask=None):
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(mask == 0, -9e15)
+    weights = F.softmax(scores, dim=-1)
+    return weights @ v, weights
+
+
+class MultiheadAttention(nn.Module):
+    def __init__(self, input_dim, embed_dim, num_heads):
+        super().__init__()
+        self.h, self.d = num_heads, embed_dim // num_heads
+        self.qkv_proj = nn.Linear(input_dim, 3 * embed_dim)
+        self.o_proj = nn.Linear(embed_dim, input_dim)
+
+    def forward(self, x, mask=None):
+        B, T, _ = x.shape
+        q, k, v = self.qkv_proj(x).reshape(B, T, self.h, 3 * self.d).permute(0, 2, 1, 3).chunk(3, dim=-1)
+        values, _ = scaled_dot_product(q, k, v, mask=mask)
+        return self.o_proj(values.permute(0, 2, 1, 3).reshape(B, T, self.h * self.d))
+"""
+
+
+def test_a_class_with_the_name_of_torchs_attention_is_graded_and_not_the_function_that_it_uses(tmp_path):
+    mine = tmp_path / "mine.py"
+    merge = ".permute(0, 2, 1, 3).reshape(B, T, self.h"
+    assert NAMED_AS_TORCHS.count(merge) == 1
+    graded = []
+    for text in (NAMED_AS_TORCHS, NAMED_AS_TORCHS.replace(merge, ".reshape(B, T, self.h")):
+        mine.write_text(HEAD + text)
+        graded.append(
+            subprocess.run(
+                [sys.executable, "-m", "attn_kata", "grade", mine], capture_output=True, text=True, check=False
+            )
+        )
+
+    right, wrong = graded
+    assert right.returncode == 0, right.stdout
+    assert "MultiheadAttention" in right.stdout
+    assert wrong.returncode == 1
+    assert "(merge.no_transpose)" in wrong.stdout

@@ -69,7 +69,10 @@ def attentions_first(structure: Structure) -> list[Definition]:
 def _holds_ready_made(definition: Definition) -> bool:
     """Whether it has torch's attention and none of its own."""
     code = code_of(definition.text)
-    return "MultiheadAttention(" in code and re.search(r"softmax|\.exp\(", code) is None
+    return (
+        re.search(r"(?<!class )\bMultiheadAttention\(", code) is not None
+        and re.search(r"softmax|\.exp\(", code) is None
+    )
 
 
 def _has_mlp(definition: Definition, structure: Structure) -> bool:

@@ -38,6 +38,7 @@ def handed_back(definition: Definition, given: Mapping[str, str]) -> str:
         and not _SAYS_ROTATION.search(one.name)
         and "None" in (one.default, given.get(one.name))
         and positions.given(one.name) != "0"
+        and len(re.findall(rf"\b{re.escape(one.name)}\b", code_of(definition.reached))) > 1  # it is read
     ]
     return found[0] if len(found) == 1 else ""
 

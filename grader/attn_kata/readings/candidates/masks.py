@@ -12,8 +12,11 @@ from attn_kata.readings.source import vocabulary
 from attn_kata.readings.source.structure import code_of
 
 MOST_QUOTED = 100  # letters of a line
-_SET = r"(?:\b1s?\b|\btrue\b|\bones\b|\bnon-?zeros?\b|\bindicat(?:es?|ing)\b|\bmark(?:s|ing)\b)"
-_UNSET = r"(?:\b0s?\b|\bfalse\b|\bzeros?\b(?!-))"
+_SET = (
+    r"(?:\b1s?\b|\btrue\b|\bones\b|\bnon-?zeros?\b"
+    r"|(?<!\b0 )(?<!\bfalse )(?<!\bzero )(?:\bindicat(?:es?|ing)\b|\bmark(?:s|ing)\b))"  # "mask == 0 marks …"
+)
+_UNSET = r"(?:\b0s?\b|\bfalse\b|\bzeros?\b(?!-| pad))"
 _KEPT = (
     r"(?:keep|kept|attend|(?<!never )\bvisible|(?<!in)valid|\ballow|real|un-?masked|not (?:be )?masked|"
     r"not (?:be )?(?:pad|ignored|hidden)|"
@@ -33,6 +36,7 @@ _HIDDEN = (
 )
 # Between what is said of a flag and the flag, at most this much: one clause.
 _NEAR = r"[^.;\n\"']{0,40}?"
+_SAYS = r"where|when|if|is|are|(?:indicated|marked|denoted) (?:by|with|as)|equals?(?: to)?|=|:|,|为"
 # "real tokens, 0 for padding": the flag belongs to what comes after it.
 _ITS_OWN = (
     r"(?!\s*(?:=|:|->|→|表示|代表|(?:for|to|means?|where|if|is|at|on|marks?|indicates?|else|elsewhere|otherwise)\b))"
@@ -183,7 +187,7 @@ def _says(words: str, flag: str, what: str, other: str) -> bool:
     """Whether a clause says `what` of the flag, and nothing of the other before it."""
     for pattern in (
         rf"{flag}{_NEAR}({what})",
-        rf"({what}){_NEAR}(?:where|when|if|is|are|equals?(?: to)?|=|:|,|为)\s*{flag}{_ITS_OWN}",
+        rf"({what}){_NEAR}(?:{_SAYS})\s*{flag}{_ITS_OWN}",
     ):
         for found in re.finditer(pattern, words):
             clause = found[0]

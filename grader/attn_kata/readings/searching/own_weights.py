@@ -24,6 +24,7 @@ from attn_kata.readings.candidates.building import LOOK
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Reading
 from attn_kata.readings.searching.search import Search
+from attn_kata.readings.source import vocabulary
 from attn_kata.readings.source.structure import Definition, code_of
 
 _TOKENS = 5  # no size of LOOK is one of them
@@ -77,21 +78,27 @@ def of_other_sizes(search: Search, reading: Reading, definition: Definition) -> 
     if reading.constants or search.contract.has_score:  # numbers that stay as they are; widths that one score compares
         return []
     notes = itertools.chain(
-        _of_changed_sizes(search, reading),
+        _of_changed_sizes(search, reading, definition),
         _of_unread_widths(search, reading, definition),
         _of_divisors(search, reading, definition),
     )
     return list(itertools.islice(notes, 1))
 
 
-def _of_changed_sizes(search: Search, reading: Reading) -> Iterator[str]:
+def _of_changed_sizes(search: Search, reading: Reading, definition: Definition) -> Iterator[str]:
     """Where a size is changed alone. The inputs may be as wide as it, or as before: code does not say which size is theirs."""
     contract, way = search.contract, next(_ways(search.contract, reading))
     values = [value for _, value in reading.build]
     sizes_of_heads = ("D",) if contract.has_heads and not contract.has_own_sizes else ()
-    # An x that is given twice makes the widths of both equal.
+    # An x that is given twice makes the widths of both equal, and so does one that stands for a context.
+    given = {name for name, value in reading.call if value != "None"}
+    others = [one.name for one in definition.call if vocabulary.input_of(one.name) in ("context", "q", "k", "v")]
     is_given_once = not contract.is_self or [value for _, value in reading.call].count("x") == 1
-    has_widths = is_given_once and sum(value in _WIDTHS and value not in sizes_of_heads for value in values) > 1
+    has_widths = (
+        is_given_once
+        and given.issuperset(others)
+        and sum(value in _WIDTHS and value not in sizes_of_heads for value in values) > 1
+    )
     for name, value in reading.build:
         if value in sizes_of_heads and "H" not in values:
             continue  # the number of heads follows from it

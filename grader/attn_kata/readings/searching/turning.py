@@ -7,6 +7,7 @@ from dataclasses import replace
 import torch
 
 from attn_kata.diagnosis import probing
+from attn_kata.diagnosis.outcomes import about_shapes
 from attn_kata.diagnosis.pipeline import Probe
 from attn_kata.diagnosis.probing import ProbeResults
 from attn_kata.properties.handle import Handle
@@ -39,6 +40,10 @@ OTHERWISE_CACHED = (
 OF_AN_IMPORT = (
     "Its rotary positions are left out. {name} comes from '{package}', which is not here: which axis of q and k it takes for "
     "the tokens, and what it does with them, is not graded"
+)
+RAISES = (
+    "Its rotary positions are left out. With them, the code raises: {raised}. If it does so in use, the heads may stand where "
+    "the rotation wants the tokens (rope.head_axis)"
 )
 # What stands for positions, or for a rotation, that others make.
 _OF_OTHERS = ("positions", "places", "like", "base", "no_turn")
@@ -117,6 +122,9 @@ def notes(search: Search, reading: Reading, definition: Definition) -> list[str]
     given = any(value in ("turns", "cos", "sin", "angles") for _, value in reading.call)
     turned = _asked(search, reading, _TURNS, of_positions=given)
     output = _first(turned)
+    raised = [] if turned is None or given else [one for one in turned.raised if one.frames and about_shapes(one.text)]
+    if output is None and raised:
+        return [RAISES.format(raised=f"{raised[0].text}{raised[0].where}")]
     if output is None or len(output) != 2:  # code that has made another number of texts of the two
         return []
     first, second = output[:, -1]

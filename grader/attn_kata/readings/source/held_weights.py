@@ -16,9 +16,10 @@ _WEIGHT = re.compile(
     r"[wW]_?(?:[qkvoQKVO]|query|key|value|out|output)s?|(?:[qkvo]|query|key|value|out)_?(?:w|weights?|proj|mat(?:rix)?)"
 )
 _BIAS = re.compile(r"b(?:ias)?_?([qkvo])")
+# No import, for a source without any gets the usual names.
 _HEAD = """
 
-from torch import nn as _nn
+_nn = __import__("torch").nn
 
 
 class {name}(_nn.Module):
