@@ -459,3 +459,23 @@ def test_a_width_of_a_context_that_nothing_reads_is_said(shared_engine: Engine) 
     assert [one.outcome for one in reports] == ["passed", "passed"]
     said = "Its constructor takes text_ch, and nothing reads it"
     assert [any(said in note for note in one.reading["notes"]) for one in reports] == [False, True]
+
+
+OF_NUMBERS = """
+class Attention(nn.Module):
+    def __init__(self, encoder_dim):
+        super().__init__()
+        self.of_hidden, self.of_features = nn.Linear(96, 96), nn.Linear(encoder_dim, 96)
+        self.v = nn.Linear(96, 1)
+
+    def forward(self, img_features, hidden_state):
+        scores = self.v(torch.tanh(self.of_features(img_features) + self.of_hidden(hidden_state).unsqueeze(1))).squeeze(2)
+        alpha = F.softmax(scores, dim=1)
+        return (img_features * alpha.unsqueeze(2)).sum(dim=1), alpha
+"""
+
+
+def test_a_query_may_be_as_wide_as_a_number_in_the_code(shared_engine: Engine) -> None:
+    _, wrong = right_and_wrong(shared_engine, "additive_attention", OF_NUMBERS, "torch.tanh(", "(")
+
+    assert told(wrong) == {"additive.no_tanh"}

@@ -32,6 +32,7 @@ _OTHER_SIZE = 5  # of a head: not E / H
 _OTHER_WIDTH = 36  # that the heads divide, too
 _DIVISOR = 2  # of the width of all heads, so that each still has one of its own
 _WIDTHS = ("E", "C", "I", "D", "V")  # the symbols of the sizes of a vector
+_WANTED = re.compile(r"shapes cannot be multiplied \(\d+x\d+ and (\d+)x")
 _FACTORS = (1.0, 2.0)  # how many times as wide the inputs of a score may be: both directions of an RNN
 
 NOT_FITTING = "its own layers do not fit one another. With weights of its own, {sizes}, it raises: {raised}"
@@ -60,17 +61,32 @@ def misfit(search: Search, reading: Reading) -> str:
     """What is said of code that raises for its own sizes, in every way that they may be meant; "" for any other."""
     if not search.contract.is_module or search.contract.builder:
         return ""
-    raised: Raised | None = None
-    for way in _ways(search.contract, reading):
+    raised: list[Raised] = []
+    ways = list(_ways(search.contract, reading))
+    for way in ways:
         found = _raised(search, reading, way)
         if found is None:
             return ""
-        raised = raised or found
-    return (
-        ""
-        if raised is None
-        else NOT_FITTING.format(sizes=_said(search.contract), raised=f"{raised.text}{raised.where}")
-    )
+        raised.append(found)
+    if search.contract.has_score and _fits_numbers_of_its_own(search, reading, ways[0], raised):
+        return ""
+    if not raised:
+        return ""
+    return NOT_FITTING.format(sizes=_said(search.contract), raised=f"{raised[0].text}{raised[0].where}")
+
+
+def _fits_numbers_of_its_own(search: Search, reading: Reading, way: _Way, raised: list[Raised]) -> bool:
+    """Whether a query or keys as wide as a number in the code fit it: `nn.Linear(512, 512)` for what the decoder returns."""
+    numbers = {int(found[1]) for one in raised if (found := _WANTED.search(one.text))}
+    numbers -= {
+        *way.widths.values(),
+        *map(int, LOOK.values()),
+    }  # a size that the code has a name for is no number of its own
+    for of_q, of_k in itertools.product((way.widths["q"], *numbers), (way.widths["k"], *numbers)):
+        widths = {**way.widths, "q": of_q, "k": of_k, "v": of_k}
+        if _raised(search, reading, replace(way, widths=widths)) is None:
+            return True
+    return False
 
 
 def of_other_sizes(search: Search, reading: Reading, definition: Definition) -> list[str]:
