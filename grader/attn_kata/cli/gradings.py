@@ -54,8 +54,10 @@ class Gradings:
 
     def _as_read(self, report: Report) -> Report:
         """The report by a reading, where the contract's names are in the code by chance, and only the contract fails it."""
-        name = origin.is_built_otherwise(self.source, catalog.find(report.kata))
-        if report.outcome != "failed" or report.reading is not None or self.reading.flags or not name:
+        if report.outcome != "failed" or report.reading is not None or self.reading.flags:
+            return report
+        name = origin.built_otherwise(self.source, catalog.find(report.kata))
+        if not name:
             return report
         other = self.graded(report.kata, (f"entry={name}",))
         if other.outcome != "passed":

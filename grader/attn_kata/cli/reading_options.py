@@ -96,7 +96,7 @@ class ReadingOptions:
         if told is None:
             raise UsageError(
                 f"Nothing in '{printable(name)}' tells which kata it is.",
-                next_step=f"attn-kata grade FILE --class {printable(name)} --kata KATA (the katas: attn-kata list)",
+                next_step="Add --kata KATA to say it (the katas: attn-kata list)",
             )
         return told
 

@@ -33,7 +33,8 @@ def why(code: Structure, contract: Contract, names: tuple[str, ...], none: NotRe
     missing = sorted({package for package in code.imports.values() if is_missing(package)})
     tried = "; ".join(none.tried) or "nothing fits"
     say = advice.on(tried)
-    if framework := definitions.other_framework(code.imports.values()):
+    framework = definitions.other_framework(code.imports.values())
+    if framework in missing or (framework and not missing):  # beside NumPy, a file that is not here may bring torch
         say = f"It imports {framework} and not torch: only PyTorch can be graded"
     elif missing:
         imports = f"These imports are not installed here: {', '.join(missing)}"

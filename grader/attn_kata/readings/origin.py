@@ -59,8 +59,8 @@ def _takes(entry: Definition, known: Contract) -> bool:
     return required <= len(known.arguments) and (takes_any or needed <= len(entry.build))
 
 
-def is_built_otherwise(source: bytes, kata: Kata) -> str:
-    """The contract's class in the source, where its constructor calls its sizes otherwise than the contract; "" else.
+def built_otherwise(source: bytes, kata: Kata) -> str:
+    """The name of the contract's class, where its constructor in the source calls its sizes otherwise; else "".
 
     The names of layers such as q_proj and o_proj are many people's, so code may have all of them and be nobody's attempt.
     """

@@ -338,10 +338,10 @@ class DefinitionSearch:
         told = not {*_LENGTHS.values(), arguments.WINDOW} & set(built) or "one_length" in self.given
         if told or (ranked is not None and ranked.answers):
             return False
-        return self.contract.is_module and self._raised_lengths(readings) is not None
+        return self.contract.is_module and self._length_that_it_takes(readings) is not None
 
-    def _raised_lengths(self, readings: list[Reading]) -> str | None:
-        """The length to build code with that raises about the one that it was built with, or about one that is next to that."""
+    def _length_that_it_takes(self, readings: list[Reading]) -> str | None:
+        """What to build code with that raises about the length that it was built with, or about one next to that; or None."""
         raised = [text for one in readings for text in self.search.raised(one, self.search.unmasked)]
         every = ((length, rf"\b{number}\b") for number, length in _LENGTHS.items())
         return next((length for length, number in every if any(re.search(number, text) for text in raised)), None)
@@ -351,7 +351,7 @@ class DefinitionSearch:
     ) -> tuple[Ranked | None, list[Reading]]:
         """The best reading of code that is built anew for each length, and the readings that were tried; or what was best."""
         square = self.contract.takes_qkv and "square" not in self.given
-        length = self._raised_lengths(readings)
+        length = self._length_that_it_takes(readings)
         built = [
             tuple((name, length if value == "L" and length else value) for name, value in one.build) for one in readings
         ]

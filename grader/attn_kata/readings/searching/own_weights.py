@@ -70,18 +70,14 @@ def misfit(search: Search, reading: Reading) -> str:
         raised.append(found)
     if search.contract.has_score and _fits_numbers_of_its_own(search, reading, ways[0], raised):
         return ""
-    if not raised:
-        return ""
     return NOT_FITTING.format(sizes=_said(search.contract), raised=f"{raised[0].text}{raised[0].where}")
 
 
 def _fits_numbers_of_its_own(search: Search, reading: Reading, way: _Way, raised: list[Raised]) -> bool:
     """Whether a query or keys as wide as a number in the code fit it: `nn.Linear(512, 512)` for what the decoder returns."""
     numbers = {int(found[1]) for one in raised if (found := _WANTED.search(one.text))}
-    numbers -= {
-        *way.widths.values(),
-        *map(int, LOOK.values()),
-    }  # a size that the code has a name for is no number of its own
+    # A size that the code has a name for is no number of its own.
+    numbers -= {*way.widths.values(), *map(int, LOOK.values())}
     for of_q, of_k in itertools.product((way.widths["q"], *numbers), (way.widths["k"], *numbers)):
         widths = {**way.widths, "q": of_q, "k": of_k, "v": of_k}
         if _raised(search, reading, replace(way, widths=widths)) is None:
