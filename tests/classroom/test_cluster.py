@@ -46,13 +46,18 @@ def started(*arguments: str, folder: Path, **variables: str) -> Iterator[subproc
         log.close()
 
 
+def address_in(file: Path) -> str:
+    """The address that a scheduler writes into its file. It makes the file first and fills it a moment later."""
+    wait_until(lambda: file.exists() and file.read_text().endswith("\n}"))
+    return str(json.loads(file.read_text())["address"])
+
+
 @pytest.fixture
 def scheduler(tmp_path: Path) -> Iterator[str]:
     """The address of a scheduler that was started with its own command."""
     file = tmp_path / "scheduler.json"
     with started("scheduler", "--port", "0", "--no-dashboard", "--scheduler-file", str(file), folder=tmp_path):
-        wait_until(file.exists)
-        yield json.loads(file.read_text())["address"]
+        yield address_in(file)
 
 
 def worker(address: str, folder: Path, *more: str, **variables: str) -> contextlib.AbstractContextManager[object]:
@@ -123,8 +128,7 @@ def test_a_run_ends_with_what_is_graded_when_the_only_worker_or_the_scheduler_is
     file = tmp_path / "scheduler.json"
     options = ("--port", "0", "--no-dashboard", "--scheduler-file", str(file))
     with started("scheduler", *options, folder=tmp_path) as scheduler:
-        wait_until(file.exists)
-        address = json.loads(file.read_text())["address"]
+        address = address_in(file)
         with worker(address, tmp_path, "--no-nanny") as only:
             with Client(address, timeout=SECONDS) as client:
                 client.wait_for_workers(1, timeout=SECONDS)
