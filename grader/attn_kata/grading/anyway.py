@@ -70,7 +70,7 @@ _LINES = (
     ),
     _Line(
         id="dropout.always",
-        does="drops in eval() too, as nothing tells its functional dropout the mode",
+        does="drops in eval() too, as its functional dropout does not follow the mode",
         find=lines.drop_without_a_mode,
         of_classes=True,
     ),

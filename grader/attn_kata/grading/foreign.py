@@ -66,9 +66,15 @@ class Source:
         """What it defines."""
         return tuple(one.name for one in self.structure.definitions)[:50]
 
+    @property
+    def asked(self) -> str:
+        """The name of the definition that flags ask for, or ""."""
+        return self.structure.meant(str(parse(self.flags).get("entry", "")))
+
     def definition(self, entry: str = "") -> Definition | None:
-        """The definition of that name, or what looks most like an attention."""
-        return self.structure.find(entry) or next(iter(structure.attention_like(self.structure)), None)
+        """The definition of that name or of the one that is asked for, or else what looks most like an attention."""
+        likely = next(iter(structure.attention_like(self.structure)), None)
+        return self.structure.find(entry) or self.structure.find(self.asked) or likely
 
     def in_its_names(self, text: str) -> str:
         """What is said of a method that is graded alone, by its name: it runs as `forward`."""
@@ -224,7 +230,8 @@ def wrong_anyway(source: Source, connection: Connection, entry: str, mistakes: t
     seen = source.wrong_anyway(entry, ungraded=True)
     first = source.definition(entry)
     reached = [] if first is None else source.structure.reach(first)
-    every = {one.name: one for one in (*reached, *structure.attention_like(source.structure)) if one.call}
+    others = () if source.asked else structure.attention_like(source.structure)
+    every = {one.name: one for one in (*reached, *others) if one.call}
     plain = Local(foreign_tests.reference(source.solution, source.contract))
     search = _search(replace(source, flags=()), connection, plain, mistakes or load(source.folder))
     until = time.monotonic() + MOST_SECONDS

@@ -45,7 +45,7 @@ def possible(
     same |= {"Dv": "key_dim"} if reading.keys_are_values else {}
     same |= {"D": "E"} if reading.one_head else {}
     fixed = ({"G": 1} if reading.one_group else {}) | ({"H": 1} if reading.one_head else {})
-    of_reading = reading.mlp_ratio or reading.head_width or reading.causal or reading.even
+    of_reading = reading.mlp_ratio or reading.head_width or reading.causal or reading.even or reading.narrow
     if not same and not fixed and one_feature and not of_reading:
         return tests
     kept = []
@@ -76,6 +76,8 @@ def _alike(case: Sizes | None, same: dict[str, str], fixed: dict[str, int], read
         equal |= {"E": 2 * tokens, "D": 2 * tokens}  # of the properties that read weights off the columns of a head
     if reading.mlp_ratio and {"M", "E"} <= sizes.keys():
         equal["M"] = reading.mlp_ratio * sizes["E"]
+    if reading.narrow and "key_dim" in sizes:
+        equal |= dict.fromkeys(("input_dim", "value_dim"), reading.narrow * int(sizes["key_dim"]))
     if reading.is_one_of_heads and "key_dim" in sizes:
         equal["input_dim"] = 2 * sizes["key_dim"]
     return Sizes(**(sizes | equal | {one: size for one, size in fixed.items() if one in sizes}))

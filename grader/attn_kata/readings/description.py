@@ -348,6 +348,7 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     wide = "one size for x, keys and values" if contract.has_own_sizes else wide
     found += [wide] * reading.alike
     found += ["one head of several that share the width of x"] * reading.is_one_of_heads
+    found += [f"x and values {reading.narrow} times as wide as queries and keys"] * bool(reading.narrow)
     found += ["only one key-value head"] * reading.one_group
     found += ["only one head"] * reading.one_head
     found += ["only heads of an even size"] * reading.even
@@ -364,6 +365,7 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
         found.append("returns a tuple" if reading.places[0].isdecimal() else "returns parts with names")
     found += ["returns no weights of each head"] * chosen.limits.without_weights
     found += ["adds the input to the output"] * reading.residual
+    found += [f"{', '.join(reading.gates)} = 1, and not 0"] * bool(reading.gates)
     found += [f"{', '.join(reading.bypassed)} left out"] * bool(reading.bypassed)
     found += [f"{', '.join(reading.off)} = False"] * bool(reading.off)
     return found

@@ -30,6 +30,7 @@
                   for those of this name anywhere                        rates=attention.dropout
     own_rate      whether it drops at a rate that nobody sets: off       own_rate=yes
     unturned      functions and submodules that turn by positions: off   unturned=apply_rotary_emb
+    gates         numbers that begin at 0 and multiply the result: set to 1 gates=gamma
     angles        functions and submodules that make the angles for it   angles=precompute_freqs_cis
     caches        attributes that keep keys from call to call: emptied   caches=cache_k,cache_v
     square        whether it takes only as many queries as keys          square=yes
@@ -57,6 +58,7 @@
     lazy          whether its lazy layers are as wide as x               lazy=yes
     mlp_ratio     how many times as wide as x the mlp is                 mlp_ratio=4
     head_width    how wide a head is, where the code has a number        head_width=64
+    narrow        how many times as wide as its queries x and values are narrow=8
     alike         whether values are as wide as keys, a context as x     alike=yes
     float32       whether it computes in float32 whatever it is given    float32=yes
     full_precision
@@ -207,6 +209,7 @@ class Reading:
     rates: tuple[str, ...] = ()
     own_rate: bool = False
     unturned: tuple[str, ...] = ()
+    gates: tuple[str, ...] = ()
     angles: tuple[str, ...] = ()
     registered: tuple[str, ...] = ()
     caches: tuple[str, ...] = ()
@@ -230,6 +233,7 @@ class Reading:
     lazy: bool = False
     mlp_ratio: int = 0
     head_width: int = 0
+    narrow: int = 0
     float32: bool = False
     full_precision: bool = False
     hides_queries: bool = False
@@ -374,7 +378,18 @@ def _value(key: str, text: str) -> dict[str, object]:
         if key in ("globals", "constants") and "module" in dict(pairs).values():
             raise ValueError("'module' is no size; 'module' is what a call gives a function that asks for its module")
         return {key: pairs}
-    if key in ("bypassed", "off", "rates", "unturned", "angles", "registered", "caches", "conventions", "before"):
+    if key in (
+        "bypassed",
+        "off",
+        "rates",
+        "unturned",
+        "gates",
+        "angles",
+        "registered",
+        "caches",
+        "conventions",
+        "before",
+    ):
         names = tuple(part.strip() for part in text.split(",") if part.strip())
         if not all(map(is_path, names)):
             raise ValueError("it is one name or several, with commas")
@@ -422,6 +437,10 @@ def _value(key: str, text: str) -> dict[str, object]:
     if key == "head_width":
         if re.fullmatch(r"\d{1,4}", text) is None:
             raise ValueError("it is a number, as 64, or 0 for heads whose width grows with that of x")
+        return {key: int(text)}
+    if key == "narrow":
+        if re.fullmatch(r"\d{1,2}", text) is None:
+            raise ValueError("it is a number, as 8, or 0 for queries that have a width of their own")
         return {key: int(text)}
     if key == "chunks":
         return {key: int(_one_of(text, ("1", "2", "3")))}

@@ -91,31 +91,42 @@ def ready_made_without_a_mode(program: Program) -> list[ast.Call]:
 
 
 def functional_without_a_mode(program: Program) -> list[ast.Call]:
-    """The calls of torch's functional dropout that drop in eval() too: F.dropout(x, p), and torch.dropout(x, p, train=True)."""
+    """The calls of torch's functional dropout that drop in eval() too: F.dropout(x, p), or with training=True.
+
+    Not where the function takes the rate, as torch's own attention does, and no caller gives it one in every mode.
+    """
     found = []
     for call in program.calls():
-        if callee(call) == "dropout" and ast.unparse(call.func) == "torch.dropout":
-            mode = keyword(call, "train") or _third(call)
-            found += [call] if isinstance(mode, ast.Constant) and mode.value is True else []
-            continue
         around, rate = program.function(call), keyword(call, "p") or (call.args[1] if len(call.args) > 1 else None)
-        of_torch = (
-            isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value).rpartition(".")[2] in _FUNCTIONAL
-        )
-        told = (
-            len(call.args) > 2 or keyword(call, "training") is not None or any(one.arg is None for one in call.keywords)
-        )
-        if (
-            callee(call) != "dropout"
-            or not of_torch
-            or around is None
-            or told
-            or (rate is not None and number(rate) == 0)
-        ):
+        if around is None or not _in_every_mode(call) or (rate is not None and number(rate) == 0):
             continue
-        if not re.search(r"\btraining\b|\.eval\(", ast.unparse(around)):
+        takes_rate = isinstance(rate, ast.Name) and rate.id in {
+            one.arg for one in ast.walk(around.args) if isinstance(one, ast.arg)
+        }
+        callers = [each for each in program.calls() if callee(each) == around.name] if takes_rate else []
+        asks = [program.owner(each) or program.function(each) for each in callers] if takes_rate else [around]
+        if asks and not any(one is None or _asks_for_mode(one) for one in asks):
             found.append(call)
     return found
+
+
+def _in_every_mode(call: ast.Call) -> bool:
+    """Whether a call is one of torch's functional dropouts, and drops in every mode."""
+    if (
+        callee(call) != "dropout"
+        or not isinstance(call.func, ast.Attribute)
+        or any(one.arg is None for one in call.keywords)
+    ):
+        return False
+    whose = ast.unparse(call.func.value)
+    mode = keyword(call, "training") or keyword(call, "train") or _third(call)
+    always = isinstance(mode, ast.Constant) and mode.value is True
+    return always if whose == "torch" else whose.rpartition(".")[2] in _FUNCTIONAL and (mode is None or always)
+
+
+def _asks_for_mode(node: ast.AST) -> bool:
+    """Whether code asks in which mode it is, or goes to eval()."""
+    return re.search(r"\btraining\b|\.eval\(", re.sub(r"\btraining=True\b", "", ast.unparse(node))) is not None
 
 
 def made_when_called(program: Program) -> list[ast.Call]:

@@ -59,7 +59,10 @@ def laid(reading: Reading, contract: Contract) -> list[str]:
         lines += _one(layer, shared, reading.arrangement, layer.layout, ".weight", groups)
         for bias in dict.fromkeys(reading.layer(other).bias for other in shared):
             of_bias = [other for other in shared if reading.layer(other).bias == bias]
-            if bias:
+            if bias and contract.has_score and "v" not in contract.layers and layer.layout == "columns":
+                # The layer is the query's, qᵀ W k, and so is its bias, which the contract does not have.
+                lines.append(f'laid["{bias}"] = {role}_weight.new_zeros({role}_weight.shape[1])')
+            elif bias:
                 lines += _one(replace(layer, bias=bias), of_bias, reading.arrangement, layer.layout, ".bias", groups)
     if (
         contract.has_score and "q" not in contract.layers and reading.q.weight

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attn_kata.readings.candidates import positions, unregistered
+from attn_kata.readings.candidates import gates, positions, unregistered
 from attn_kata.readings.reading import Reading
 
 BUILDER = "build_theirs"
@@ -47,6 +47,7 @@ def builder(reading: Reading) -> str:
     lines += unregistered.lines(reading.registered) if reading.registered else []
     lines += [f"    theirs.{name} = False" for name in reading.off]
     lines += positions.build_lines(reading.unturned) if reading.unturned else []
+    lines += gates.lines(reading.gates) if reading.gates else []
     lines += positions.angle_lines(reading.angles, built=True) if reading.angles else []
     if reading.bypassed:
         lines += [

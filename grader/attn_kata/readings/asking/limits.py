@@ -275,6 +275,12 @@ class Limits:
                 limited,
                 probes=lambda: [narrowed_probes.with_keys_of(one, len(self.contract.arguments)) for one in of_score()],
             )
+        elif self.reading.narrow:
+            of_narrow, wide = limited.probes, self.reading.narrow
+            limited = replace(
+                limited,
+                probes=lambda: [narrowed_probes.of_one_size(one, wide=wide, values=wide) for one in of_narrow()],
+            )
         elif self.reading.is_one_of_heads:
             of_heads = limited.probes
             limited = replace(limited, probes=lambda: [narrowed_probes.of_one_size(one, wide=2) for one in of_heads()])

@@ -73,13 +73,13 @@ def of_one_width(probe: Probe) -> Probe:
     return replace(probe, build=(key,) * len(probe.build), args=(wide, *probe.args[1:]), sizes=sizes)
 
 
-def of_one_size(probe: Probe, *, wide: int = 1) -> Probe:
-    """The probe of a module built with (I, D, V, …), for values as wide as keys, and x so many times as wide."""
+def of_one_size(probe: Probe, *, wide: int = 1, values: int = 1) -> Probe:
+    """The probe of a module built with (I, D, V, …), for x and values so many times as wide as keys."""
     size = probe.build[1]
     x = probe.args[0]  # (..., T, I)
     repeated = x.repeat(*[1] * (x.dim() - 1), -(-wide * size // x.shape[-1]))[..., : wide * size].contiguous()
-    sizes = {**probe.sizes, **dict.fromkeys({"Din", "E"} & set(probe.sizes), wide * size), "Dv": size}
-    build = (wide * size, size, size, *probe.build[3:])
+    sizes = {**probe.sizes, **dict.fromkeys({"Din", "E"} & set(probe.sizes), wide * size), "Dv": values * size}
+    build = (wide * size, size, values * size, *probe.build[3:])
     return replace(probe, args=(repeated, *probe.args[1:]), build=build, sizes=sizes)
 
 

@@ -29,6 +29,8 @@ def symbol_of(parameter: Parameter, definition: Definition, text: str, contract:
     of_layers = contract.is_module and not contract.has_score
     if of_layers and parameter.default != "None" and _is_window_of_two(parameter.name, text):
         return WINDOW
+    if parameter.default is not None and parameter.default.startswith(("(", "[")):
+        return None  # several numbers, as feat_sizes=(32, 32)
     symbol = vocabulary.size_in(parameter.name, text)
     words = allowed(parameter.name, text)
     of_scores = contract.has_score and len(words) > 1 and scores.kind_of(contract, words) in words

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from attn_kata.readings.candidates import arguments, dropouts, head_counts, positions, unregistered
+from attn_kata.readings.candidates import arguments, dropouts, gates, head_counts, layouts, positions, unregistered
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Pairs, Reading
 from attn_kata.readings.source import usage, vocabulary
@@ -16,6 +16,13 @@ from attn_kata.readings.source.structure import Definition, Structure, code_of, 
 
 # The sizes for looking at parameters: all different, so that a shape says which is which. Rotations want an even D.
 LOOK = {"E": 24, "H": 6, "D": 4, "C": 14, "p": 0.0, "I": 34, "V": 22, "L": 256, "G": 2, "M": 44}
+
+
+def look(reading: Reading) -> dict[str, float]:
+    """The sizes for looking at the parameters of code that is read like this."""
+    wide = int(LOOK["D"]) * reading.narrow
+    return LOOK | ({"I": wide, "V": wide} if reading.narrow else {})
+
 
 # To some places, as some sites for practice ask for it.
 _ROUNDS = re.compile(r"\bround\([^\n]*\bdecimals\s*=")
@@ -38,7 +45,7 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
     if contract.is_module:
         caches = positions.caches(definition)
         common = replace(common, unturned=positions.unturned(definition, structure), caches=caches)
-        common = replace(common, angles=positions.angles(definition, structure))
+        common = replace(common, angles=positions.angles(definition, structure), gates=gates.of(definition, structure))
         common = replace(common, registered=unregistered.names(definition, structure))
         common = replace(common, before=definition.before)
     common = replace(common, rates=dropouts.rates(definition, structure, common) if contract.has_dropout else ())
@@ -89,6 +96,10 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
             whole = [*head_counts.as_one_of_heads(tuple(whole))]
         values = {value for _, value in (*whole, *common.sizes)}
         common = replace(common, one_length=arguments.WINDOW in values)
+        widths = [name for name, value in whole if value in ("E", "I", "D", "V")]
+        if contract.has_own_sizes and len(widths) == 1 and (times := layouts.times_narrower(widths[0], definition)):
+            of_x = [(name, "I" if name in widths else value) for name, value in whole]
+            yield replace(common, narrow=times, build=_in_order(definition, of_x))
         configured = "I" in [symbol for symbol, _ in contract.arguments]
         if common.one_head and not configured and "E" not in values:  # the size of the one head is the width
             whole = [(name, "E" if value == "D" else value) for name, value in whole]

@@ -225,6 +225,9 @@ def _call(definition: Definition, contract: Contract, *, mask: bool) -> Pairs:
             if not contract.is_module and _is_size_of_a_tile(parameter):
                 pairs.append((name, "2"))
                 continue
+            if not contract.is_module and parameter.default is None and vocabulary.size_of(name) == "H":
+                pairs.append((name, "1"))  # the heads lie in the batch, and it is told how many
+                continue
             is_nothing = "drop" in name or name == "p" or re.match("resid|skip|shortcut", name) is not None
             pairs.append((name, "False" if is_flag else "0.0" if is_nothing else "None"))
     return tuple(pairs)

@@ -5,20 +5,19 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from attn_kata.diagnosis.lines import drop_without_a_mode
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Reading
 from attn_kata.readings.source import vocabulary
 from attn_kata.readings.source.structure import Definition, Structure, code_of
 
-# Dropout that does not mind the mode.
-_DROPS_ALWAYS = re.compile(r"\b(?:F|functional)\.dropout\((?![^\n]*training)")
 _NORMALIZATION = re.compile(r"(?i)(?:my_?)?(?:layer|rms|batch|instance)?_?normali[sz]ation|(?:my_?)?layer_?norm")
 _RESIDUAL = re.compile(r"res|proj|out|hidden|ff|path|final", re.IGNORECASE)
 
 
 def dropping(reading: Reading, text: str, contract: Contract) -> Reading:
     """The reading; for code that drops in every mode, and a kata without dropout, with a rate at which this is seen."""
-    if contract.has_dropout or _DROPS_ALWAYS.search(code_of(text)) is None:
+    if contract.has_dropout or "dropout(" not in text or not drop_without_a_mode(text.encode(), every=True):
         return reading
     build = [
         (name, "0.2" if vocabulary.size_of(name) == "p" and value == "0.0" else value) for name, value in reading.build

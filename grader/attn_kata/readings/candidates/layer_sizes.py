@@ -25,6 +25,13 @@ def misfit(reading: Reading, shapes: Shapes, contract: Contract) -> str:
     """
     if reading.is_one_of_heads or reading.head_width:
         return ""
+    if reading.narrow:
+        wide = int(LOOK["D"]) * reading.narrow
+        found = (
+            _wrong(reading.layer(role), shapes, [(size,), (wide,)])
+            for role, size in zip("qkv", (int(LOOK["D"]),) * 2 + (wide,), strict=True)
+        )
+        return next(filter(None, found), "")
     if contract.has_score:
         return _of_score(reading, shapes)
     for role in [one for one in ("q", "k", "v", "o") if one in contract.layers or "qkv" in contract.layers]:

@@ -6,7 +6,7 @@ import itertools
 import re
 from dataclasses import replace
 
-from attn_kata.readings.candidates import scores, storing
+from attn_kata.readings.candidates import positions, scores, storing
 from attn_kata.readings.candidates.building import LOOK
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import ARRANGEMENTS, Layer, Reading, with_flags
@@ -25,7 +25,10 @@ def with_layers(
     weights = {
         path: shape
         for path, shape in shapes.items()
-        if len(shape) > 1 and not _in_bypassed(path, reading) and not _is_bias(path, shapes)
+        if len(shape) > 1
+        and not _in_bypassed(path, reading)
+        and not _is_bias(path, shapes)
+        and not positions.is_off(path, reading.unturned)
     }
     if not weights:  # who calls it makes q, k and v, and what becomes of the result
         splits = contract.takes_qkv and "H" in {value for _, value in reading.build}

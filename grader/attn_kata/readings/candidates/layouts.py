@@ -137,3 +137,13 @@ def says_batch(definition: Definition) -> bool:
     of_one = re.search(r"(?i)one sequence|single sequence|no batch|without (?:a )?batch|\bnot\b", words) is not None
     found = bool(inputs) and re.search(said, words, re.IGNORECASE | re.MULTILINE) is not None
     return found and not of_one and _ONE_SEQUENCE.search(definition.text) is None
+
+
+def times_narrower(width: str, definition: Definition) -> int:
+    """How many times as wide as the queries an image is: of Conv2d(width, width // 8, 1) 8 times. 0 where nothing says."""
+    code = code_of(definition.text)
+    own = rf"(?:self\.)?{re.escape(width)}"
+    found = re.search(rf"\bConv[12]d\([^()]*?\b{own}\s*,\s*(?:\w+\s*=\s*)?{own}\s*//\s*(?:self\.)?(\w+)", code)
+    default = next((one.default for one in definition.build if found is not None and one.name == found[1]), None)
+    number = found[1] if found is not None and default is None else default or ""
+    return int(number) if number.isdecimal() and 1 < int(number) < 100 else 0

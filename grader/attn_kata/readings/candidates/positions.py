@@ -168,7 +168,7 @@ def unturned(definition: Definition, structure: Structure) -> tuple[str, ...]:
             found += [f"{path}.{name}" for name in _methods(inner)]
     found += _methods(definition)
     text = structure.text(definition)
-    found += _BIAS_TABLE.findall(code_of(definition.text))
+    found += [path for path, made, _ in structure.parts(definition) if _is_bias_table(path, made)]
     for one in reach:  # RoPE.apply_rotary_emb(xq, xk, freqs)
         ways = [f"{one.name}.{name}" for name in _static_methods(one)] if one.is_class and one is not definition else []
         found += [way for way in ways if f"{way}(" in text]
@@ -177,17 +177,28 @@ def unturned(definition: Definition, structure: Structure) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-# A bias of the scores for each distance of two tokens in a window, which is learned: 0 for all of them (Swin).
+# A learned bias of the scores for each distance of two tokens, in a window (Swin) or a sequence (T5): 0 for all of them.
 BIAS_NOT_GRADED = (
     "Its bias for each distance of two tokens is 0 here: how it is found, and where it is added, is not graded"
 )
-_NAME_OF_BIAS = r"\w*rel\w*_pos\w*bias\w*"
-_BIAS_TABLE = re.compile(rf"self\.({_NAME_OF_BIAS})\s*=\s*(?:torch\.)?nn\.Parameter\(")
+_NAME_OF_BIAS = re.compile(r"(?i)\w*rel\w*_?(?:pos|att)\w*bias\w*|rel\w*_bias(?:es)?|pos\w*_bias(?:es)?")
+_TABLES_OF_BIASES = ("Parameter", "Embedding")
+
+
+def _is_bias_table(path: str, made: str) -> bool:
+    """Whether what is made at a path is a table of biases: `relative_position_bias_table`, an embedding of distances."""
+    of_tables = made.rpartition(".")[2] in _TABLES_OF_BIASES
+    return of_tables and "*" not in path and _NAME_OF_BIAS.fullmatch(path.rpartition(".")[2]) is not None
 
 
 def bias_tables(names: tuple[str, ...]) -> tuple[str, ...]:
     """Those of what is switched off that are a bias of the scores for each distance of two tokens."""
-    return tuple(name for name in names if re.fullmatch(_NAME_OF_BIAS, name))
+    return tuple(name for name in names if _NAME_OF_BIAS.fullmatch(name.rpartition(".")[2]))
+
+
+def is_off(path: str, unturned: tuple[str, ...]) -> bool:
+    """Whether a parameter is such a table, which is 0."""
+    return path in unturned or path.removesuffix(".weight") in unturned
 
 
 def makers(definition: Definition, structure: Structure) -> tuple[str, ...]:
@@ -292,12 +303,17 @@ def build_lines(names: tuple[str, ...]) -> list[str]:
     """The lines of an adapter's builder that switch rotations off."""
     return [
         f"    for name in {names!r}:",
+        "        table = theirs",
+        "        for step in name.split('.'):",
+        "            table = getattr(table, step, None)",
+        "        table = table.weight if isinstance(table, _nn.Embedding) else table",
+        "        if isinstance(table, _nn.Parameter):",
+        "            _nn.init.zeros_(table)",
+        "            continue",
         "        parts = [part for path, part in theirs.named_modules() if path",
         "                 and name == '.'.join('*' if one.isdecimal() else one for one in path.split('.'))]",
         "        for part in parts:",
         "            part.forward = _unturned(part.forward)",
-        "        if isinstance(getattr(theirs, name, None), _nn.Parameter):",
-        "            _nn.init.zeros_(getattr(theirs, name))",
         "        if not parts and callable(getattr(theirs, name, None)):",
         "            setattr(theirs, name, _unturned(getattr(theirs, name)))",
         "        elif not parts and callable(known.get(name)) and type(known[name]).__name__ != '_NoTurn':",

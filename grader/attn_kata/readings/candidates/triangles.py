@@ -108,11 +108,11 @@ def makes_triangle(definition: Definition, structure: Structure) -> bool:
 
 
 def _is_left_off(definition: Definition, structure: Structure, text: str) -> bool:
-    """Whether a class inside makes the triangle only by a flag that is False by default, and that nobody gives it."""
+    """Whether a class or function inside makes the triangle only by a flag that is False by default, and that nobody gives."""
     guards, code = _guards(text), code_of(text)
     for one in structure.reach(definition):
-        calls = re.findall(rf"(?<!class )\b{re.escape(one.name)}\(((?:[^()]|\([^()]*\))*)\)", code)
-        for place, parameter in enumerate(one.build):
+        calls = re.findall(rf"(?<!class )(?<!def )\b{re.escape(one.name)}\(((?:[^()]|\([^()]*\))*)\)", code)
+        for place, parameter in enumerate(one.build if one.is_class else one.call):
             if one is definition or parameter.default != "False" or parameter.name not in guards or not calls:
                 continue
             by_name = re.compile(rf"\b{re.escape(parameter.name)}\s*=")

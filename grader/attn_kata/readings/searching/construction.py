@@ -31,6 +31,7 @@ _OF_BUILD = (
     "lazy",
     "unrounded",
     "unturned",
+    "gates",
 )
 
 
@@ -73,7 +74,7 @@ def built(search: Search, definition: Definition) -> Built:
     fallback: list[Reading] = []  # it builds, and its layers have other sizes
     wide: Built | None = None  # with heads as wide as x, or with layers of one head for all, where nothing else fits
     of_build = {key: value for key, value in search.given.items() if key in _OF_BUILD}
-    is_said = bool(of_build.keys() - {"processor", "full_precision", "lazy", "unrounded", "unturned"})
+    is_said = bool(of_build.keys() - {"processor", "full_precision", "lazy", "unrounded", "unturned", "gates"})
     rotations = positions.makers(definition, search.structure)
     waiting = list(building.buildings(definition, search.structure, search.contract))
     if search.given.get("one_sample"):
@@ -155,7 +156,8 @@ def _further(reading: Reading, shapes: layers.Shapes, definition: Definition) ->
         for path in shapes
         if re.sub(r"\.\d+(?=\.|$)", ".*", path) not in placed
         and path not in placed
-        and path not in reading.unturned  # which is 0
+        and not positions.is_off(path, reading.unturned)
+        and path not in reading.gates
         and len(re.findall(rf"self\.{re.escape(path.partition('.')[0])}\b", code)) > 1
     )
 
@@ -198,7 +200,7 @@ def _shapes(search: Search, reading: Reading) -> layers.Shapes | Raised | str:
     """The shapes of the code's own parameters, or what its constructor raises, or why else it cannot be built."""
     reply = search.attempt.adapt(adapter.builder(reading))
     if reply.status == wire.OK:
-        look = building.LOOK
+        look = building.look(reading)
         args: tuple[Argument, ...] = tuple(
             ("value", look[name]) for name in ("E", "H", "D", "C", "p", "I", "V", "L", "G", "M")
         )

@@ -180,7 +180,7 @@ class DefinitionSearch:
     def has_one_width(self, reading: Reading) -> bool:
         """Whether it is built with one width for x and context, for query and keys, or for x and its keys and values."""
         widths = {value for _, value in reading.build} & {"E", "C", "D", "I", "V"}
-        if reading.is_one_of_heads:
+        if reading.is_one_of_heads or reading.narrow:
             return False
         if self.contract.has_own_sizes:
             return len(widths | ({value for _, value in reading.globals} & {"I", "D", "V"})) == 1

@@ -74,6 +74,15 @@ def without_mask(one: DefinitionSearch, reading: Reading, *, answers: bool) -> R
     parameter = one.parameter
     if not answers or not reading.needs_mask or parameter is None or parameter.default != "None":
         return None
+    if _is_asked_for(one, parameter.name):
+        return None
     call = tuple((name, value) for name, value in reading.call if value != "mask")
     without = replace(reading, mask="none", needs_mask=False, call=call)
     return next(iter(one.search.exceptions(without, one.search.unmasked)), None)
+
+
+def _is_asked_for(one: DefinitionSearch, mask: str) -> bool:
+    """Whether a mask must be given though its default is None: every input has that default, or the code asserts that it is."""
+    inputs = [each.default for each in one.definition.call if vocabulary.input_of(each.name) not in (None, "mask")]
+    asserted = re.search(rf"assert {re.escape(mask)} is not None|if {re.escape(mask)} is None\s*:\s*raise\b", one.code)
+    return asserted is not None or (bool(inputs) and set(inputs) == {"None"})
