@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from attn_kata.diagnosis import catalogue, lines
 from attn_kata.diagnosis.flow.shown import Shown
-from attn_kata.readings.source import structure
+from attn_kata.readings.source import structure, vocabulary
 from attn_kata.readings.source.structure import Definition, Structure
 from attn_kata.report.model import Diagnosis, NamedMistake
 
@@ -163,6 +163,7 @@ def in_lines(source: bytes, code: Structure, definition: Definition | None, *, u
     ]
     mistakes += [] if definition is None else _misspelt(definition, code, texts)
     mistakes += _without_super(reached, code)[:1]
+    mistakes += _never_used(definition, "\n".join(texts), ungraded=ungraded)
     notes = said(_ANYWAY, reached) + ([] if definition is None else _masks_never_read(definition))
     for other in others[:MOST_OTHERS]:
         notes += said(f"{other.name} is not graded, but line {{line}} ", [other])
@@ -199,6 +200,27 @@ def _without_super(reached: list[Definition], code: Structure) -> list[Shown]:
             line = one.lines[0] + methods["__init__"].lineno - 1
             found.append(Shown(id="module.no_super", line=line))
     return found
+
+
+def _never_used(definition: Definition | None, text: str, *, ungraded: bool) -> list[Shown]:
+    """The first of two or more linear layers for q, k and v that a class makes, and that nothing in the file names again.
+
+    One alone may be left over in right code.
+    """
+    if definition is None or not ungraded or re.search(r"\b(?:getattr|named_\w+|modules|children|__dict__)\b", text):
+        return []
+    layers = [
+        name
+        for name, made in definition.layers.items()
+        if made == "Linear" and vocabulary.role_of(name) in ("q", "k", "v")
+    ]
+    unused = [name for name in layers if len(re.findall(rf"\.{re.escape(name)}\b", structure.code_of(text))) == 1]
+    if len(unused) < 2:
+        return []
+    made = re.compile(rf"self\.{re.escape(unused[0])}\b")
+    first, last = definition.lines
+    numbers = [line for line, each in enumerate(text.split("\n"), 1) if first <= line <= last and made.search(each)]
+    return [Shown(id="project.missing", line=numbers[0])] if numbers else []
 
 
 _OF_MODULE = re.compile(r"class \w+\s*\(\s*(?:torch\.)?nn\.Module\s*\)\s*:")

@@ -330,7 +330,7 @@ def _biases_apart(path: str, roles: tuple[str, ...], shapes: Shapes) -> dict[str
 def _bias_beside(path: str, first: str, shapes: Shapes) -> str:
     """The bias of a weight that is a parameter by itself: `in_proj_bias` of `in_proj_weight`, `b_Q` of `W_Q`."""
     owner, dot, name = path.rpartition(".")
-    for old, new in (("weight", "bias"), ("W_", "b_"), ("w_", "b_"), ("W", "b"), ("w", "b")):
+    for old, new in (("weight", "bias"), ("W_", "b_"), ("w_", "b_"), ("W", "b"), ("w", "b"), ("proj", "bias")):
         other = f"{owner}{dot}{name.replace(old, new, 1)}"
         if other != path and other in shapes:
             return other

@@ -240,18 +240,19 @@ def with_layers(reading: Reading, shapes: Shapes, definition: Definition, contra
 
 
 def layers_after(definition: Definition) -> tuple[str, ...]:
-    """The layers that only what follows the softmax is given: tanh(W [context; query]) (Luong et al., 2015)."""
+    """The layers that only what follows the softmax is given: W context, or tanh(W [context; query]) (Luong et al., 2015)."""
     code = with_softmax(code_of(definition.text), definition)
     begin = code.rfind("softmax")
     end = _end_of_call(code, begin)
     before, after = (code[:end], code[end:]) if begin >= 0 else (code, "")
     after, *others = re.split(r"(?m)^(?=[ \t]*def )", after, maxsplit=1)  # a method below may be called before
     before += "".join(others)
+    given = "|".join(re.escape(one.name) for one in definition.call)
     return tuple(
         name
         for name, made in definition.layers.items()
         if made == "Linear" and re.search(rf"self\.{name}\(", after) and not re.search(rf"self\.{name}\(", before)
-        if re.search(r"\bcat\(", after)
+        if re.search(r"\bcat\(", after) or not re.search(rf"self\.{name}\(\s*(?:{given})\b", after)
     )
 
 

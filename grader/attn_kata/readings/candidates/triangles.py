@@ -115,9 +115,14 @@ def _is_left_off(definition: Definition, structure: Structure, text: str) -> boo
         for place, parameter in enumerate(one.build if one.is_class else one.call):
             if one is definition or parameter.default != "False" or parameter.name not in guards or not calls:
                 continue
-            by_name = re.compile(rf"\b{re.escape(parameter.name)}\s*=")
+            by_name = re.compile(rf"\b{re.escape(parameter.name)}\s*=(?!\s*False\b)")
             plain = [re.sub(r"\([^()]*\)", "", each) for each in calls]
-            if not any(by_name.search(each) or "*" in each or each.count(",") >= place for each in plain):
+            by_place = [len([part for part in each.split(",") if part.strip() and "=" not in part]) for each in plain]
+            given = [
+                by_name.search(each) or "*" in each or count > place
+                for each, count in zip(plain, by_place, strict=True)
+            ]
+            if not any(given):
                 return True
     return False
 
