@@ -32,6 +32,7 @@ class Convention:
     unless_built: str = ""  # what the constructor must not be given: then the contract's value is chosen, not a default
     leaves_out: tuple[str, ...] = ()
     one_feature: bool = True  # whether it gives numbers for a width of 1
+    rare: bool = False  # whether code is taken to follow it only where nothing else explains it as well
 
     def is_said(self, text: str) -> bool:
         """Whether the words of a source say it."""
@@ -47,12 +48,15 @@ class Convention:
 
 
 def ways(known: dict[str, Convention], text: str) -> list[tuple[str, ...]]:
-    """The sets of conventions that a source may follow, the fullest first; those of one mistake exclude each other."""
+    """The sets of conventions that a source may follow, the fullest first, and those with a rare one behind them.
+
+    Those of one mistake exclude each other.
+    """
     found: list[tuple[str, ...]] = [()]
     for name, one in known.items():
         if one.is_said(text):
             found = [(*way, name) for way in found if not any(exclude(known[each], one) for each in way)] + found
-    return sorted(found, key=lambda way: -len(way))[:MOST_WAYS]
+    return sorted(found, key=lambda way: (any(known[name].rare for name in way), -len(way)))[:MOST_WAYS]
 
 
 def exclude(one: Convention, other: Convention) -> bool:

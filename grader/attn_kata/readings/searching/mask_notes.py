@@ -82,7 +82,7 @@ def without_mask(one: DefinitionSearch, reading: Reading, *, answers: bool) -> R
 
 
 def _is_asked_for(one: DefinitionSearch, mask: str) -> bool:
-    """Whether a mask must be given though its default is None: every input has that default, or the code asserts that it is."""
-    inputs = [each.default for each in one.definition.call if vocabulary.input_of(each.name) not in (None, "mask")]
+    """Whether a mask must be given though its default is None: the query has that default too, or the code asks for it."""
+    queries = [each.default for each in one.definition.call if vocabulary.input_of(each.name) in ("x", "q")]
     asserted = re.search(rf"assert {re.escape(mask)} is not None|if {re.escape(mask)} is None\s*:\s*raise\b", one.code)
-    return asserted is not None or (bool(inputs) and set(inputs) == {"None"})
+    return asserted is not None or "None" in queries

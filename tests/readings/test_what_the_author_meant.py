@@ -1,0 +1,307 @@
+"""Right code that is another convention, or leaves something off: it passes, and the mistakes beside it are still named."""
+
+from __future__ import annotations
+
+import pytest
+from tests.readings.pairs import right_and_wrong, told
+from tests.readings.test_interfaces import ATTEND
+from tests.readings.test_kinds import HEAD
+
+# Attention over the places of an image (Zhang et al., 2019): narrow queries and keys, no scale, and a gate that begins at 0.
+OVER_PLACES = """
+class PlaceAttention(nn.Module):
+    def __init__(self, channels):
+        super().__init__()
+        self.query_conv = nn.Conv2d(channels, channels // 8, kernel_size=1)
+        self.key_conv = nn.Conv2d(channels, channels // 8, kernel_size=1)
+        self.value_conv = nn.Conv2d(channels, channels, kernel_size=1)
+        self.gamma = nn.Parameter(torch.zeros(1))
+
+    def forward(self, x):
+        B, C, height, width = x.shape
+        q, k, v = (conv(x).flatten(2) for conv in (self.query_conv, self.key_conv, self.value_conv))
+        weights = F.softmax(q.transpose(1, 2) @ k, dim=-1)
+        out = (v @ weights.transpose(1, 2)).view(B, C, height, width)
+        return self.gamma * out + x
+"""
+EVERY_HTH_COLUMN = """
+class Matcher(nn.Module):
+    def __init__(self, num_heads, d_model):
+        super().__init__()
+        self.dim, self.num_heads = d_model // num_heads, num_heads
+        self.q, self.k, self.v, self.merge = (nn.Linear(d_model, d_model) for _ in range(4))
+
+    def forward(self, query, key, value):
+        B = query.shape[0]
+        q, k, v = (
+            layer(x).view(B, -1, self.dim, self.num_heads)
+            for layer, x in ((self.q, query), (self.k, key), (self.v, value))
+        )
+        weights = torch.softmax(torch.einsum("bndh,bmdh->bhnm", q, k) / self.dim**0.5, dim=-1)
+        return self.merge(torch.einsum("bhnm,bmdh->bndh", weights, v).reshape(B, -1, self.dim * self.num_heads))
+"""
+BIAS_OF_DISTANCES = """
+class Distances(nn.Module):
+    def __init__(self, n_head, buckets=32):
+        super().__init__()
+        self.buckets = buckets
+        self.relative_attention_bias = nn.Embedding(buckets, n_head)
+
+    def forward(self, T):
+        places = torch.arange(T)
+        apart = (places[:, None] - places[None, :]).clamp(0, self.buckets - 1)
+        return self.relative_attention_bias(apart).permute(2, 0, 1)
+
+
+class CausalAttention(nn.Module):
+    def __init__(self, n_embd, n_head):
+        super().__init__()
+        self.n_head = n_head
+        self.c_attn, self.c_proj = nn.Linear(n_embd, 3 * n_embd), nn.Linear(n_embd, n_embd)
+        self.rel_pos_bias = Distances(n_head)
+
+    def forward(self, x):
+        B, T, C = x.shape
+        q, k, v = (part.view(B, T, self.n_head, -1).transpose(1, 2) for part in self.c_attn(x).split(C, dim=2))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1)) + self.rel_pos_bias(T)
+        scores = scores.masked_fill(~torch.ones(T, T, dtype=torch.bool).tril(), float("-inf"))
+        return self.c_proj((scores.softmax(-1) @ v).transpose(1, 2).reshape(B, T, C))
+"""
+# The keys are projected before, and everything has the default None.
+PROJECTED_BEFORE = """
+class LuongScore(nn.Module):
+    def __init__(self, hidden_size, key_size):
+        super().__init__()
+        self.key_layer = nn.Linear(key_size, hidden_size, bias=False)
+        self.proj_keys = None
+
+    def forward(self, query=None, mask=None, values=None):
+        assert query.shape[0] == values.shape[0] == mask.shape[0]
+        scores = query @ self.proj_keys.transpose(1, 2)
+        scores = torch.where(mask, scores, scores.new_full([1], float("-inf")))
+        alphas = scores.softmax(dim=-1)
+        return alphas @ values, alphas
+
+    def compute_proj_keys(self, keys):
+        self.proj_keys = self.key_layer(keys)
+"""
+# A layer of the query, with a bias that the kata does not have.
+LAYER_OF_THE_QUERY = """
+class Attention(nn.Module):
+    def __init__(self, encoder_size, decoder_size):
+        super().__init__()
+        self.linear = nn.Linear(decoder_size, encoder_size)
+
+    def forward(self, decoder_outputs, encoder_outputs):
+        scores = torch.bmm(self.linear(decoder_outputs), encoder_outputs.transpose(1, 2))
+        return torch.bmm(scores.softmax(dim=-1), encoder_outputs)
+"""
+HEADS_IN_THE_BATCH = """
+class DotProducts(nn.Module):
+    def __init__(self, dropout):
+        super().__init__()
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, queries, keys, values, num_heads):
+        # queries, keys, values: (batch_size * num_heads, length, size)
+        _, length, size = queries.shape
+        weights = self.dropout(F.softmax(torch.bmm(queries, keys.transpose(1, 2)) / math.sqrt(size), dim=-1))
+        self.seen = weights.reshape(-1, num_heads, length, length).mean(dim=0)
+        return torch.bmm(weights, values)
+"""
+PROJECTED_BY_MATRICES = """
+class Attention(nn.Module):
+    def __init__(self, embed_dim, num_heads):
+        super().__init__()
+        self.h = num_heads
+        self.qkv_proj = nn.Parameter(torch.randn(3 * embed_dim, embed_dim))
+        self.qkv_bias = nn.Parameter(torch.randn(3 * embed_dim))
+        self.out_proj = nn.Parameter(torch.randn(embed_dim, embed_dim))
+        self.out_bias = nn.Parameter(torch.randn(embed_dim))
+
+    def forward(self, x):
+        B, T, E = x.shape
+        parts = F.linear(x, self.qkv_proj, self.qkv_bias).chunk(3, dim=-1)
+        q, k, v = (part.view(B, T, self.h, -1).transpose(1, 2) for part in parts)
+        out = (q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))).softmax(-1) @ v
+        return F.linear(out.transpose(1, 2).reshape(B, T, E), self.out_proj) + self.out_bias
+"""
+PAIRS = {
+    "an_image_with_a_gate": ("self_attention", OVER_PLACES, "@ k, dim=-1)", "@ k, dim=-2)"),
+    "every_hth_column": ("qkv_attention", EVERY_HTH_COLUMN, " / self.dim**0.5", ""),
+    "a_bias_of_distances": ("mha", BIAS_OF_DISTANCES, "math.sqrt(q.size(-1))", "math.sqrt(C)"),
+    "a_mask_that_must_be_given": (
+        "multiplicative_attention",
+        PROJECTED_BEFORE,
+        "scores.softmax(dim=-1)",
+        "scores.sigmoid()",
+    ),
+    "a_layer_of_the_query": ("multiplicative_attention", LAYER_OF_THE_QUERY, "scores.softmax(dim=-1)", "scores"),
+    "heads_in_the_batch": ("sdpa", HEADS_IN_THE_BATCH, "math.sqrt(size)", "size"),
+    "matrices_with_biases": ("mha", PROJECTED_BY_MATRICES, "math.sqrt(q.size(-1))", "math.sqrt(E)"),
+}
+NAMED = {
+    "an_image_with_a_gate": {"softmax.query_axis"},
+    "every_hth_column": {"scale.missing"},
+    "a_bias_of_distances": {"scale.embed_dim"},
+    "a_mask_that_must_be_given": {"softmax.sigmoid"},
+    "a_layer_of_the_query": {"softmax.missing"},
+    "heads_in_the_batch": {"scale.no_sqrt"},
+    "matrices_with_biases": {"scale.embed_dim"},
+}
+SAID = {
+    "an_image_with_a_gate": "x and values 8 times as wide as queries and keys",
+    "every_hth_column": "head h takes every H-th column, from h on, and gives it back",
+    "a_bias_of_distances": "its bias for each distance of two tokens is 0",
+}
+
+
+def graded(engine, text, kata="mha"):
+    return engine.grade(kata, (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_it_is_right_and_a_mistake_beside_it_is_named(name, shared_engine):
+    slug, text, old, new = PAIRS[name]
+
+    right, wrong = right_and_wrong(shared_engine, slug, text, old, new)
+
+    assert told(wrong) == NAMED[name]
+    assert SAID.get(name, "names") in right.reading["departures"]
+
+
+def test_heads_that_take_every_hth_column_are_no_convention_for_who_follows_the_contract(shared_engine):
+    text = (HEAD + EVERY_HTH_COLUMN).encode()
+    right = shared_engine.grade("qkv_attention", text, attempt="mine.py", reads=True)
+    by_contract = shared_engine.grade("qkv_attention", text, attempt="mine.py", reads=True, flags=("conventions=",))
+
+    assert any("this is split.interleaved" in note for note in right.reading["notes"])
+    assert told(by_contract) == {"split.interleaved"}
+
+
+def test_a_gate_that_is_no_0_is_a_number_of_the_codes_own(shared_engine):
+    text = OVER_PLACES.replace("torch.zeros(1)", "torch.full((1,), 0.5)")
+
+    assert graded(shared_engine, text, "self_attention").outcome != "passed"
+
+
+# As the documentation of torch describes its own attention.
+LIKE_TORCHS_OWN = """
+def dot_products(query, key, value, mask=None, dropout_p=0.0, is_causal=False):
+    L, S = query.size(-2), key.size(-2)
+    bias = torch.zeros(L, S, dtype=query.dtype)
+    if is_causal:
+        bias.masked_fill_(torch.ones(L, S, dtype=torch.bool).tril().logical_not(), float("-inf"))
+    weights = torch.softmax(query @ key.transpose(-2, -1) / math.sqrt(query.size(-1)) + bias, dim=-1)
+    return torch.dropout(weights, dropout_p, train=True) @ value
+
+
+class Attend(nn.Module):
+    def __init__(self, width, n_heads, dropout=0.0):
+        super().__init__()
+        self.h, self.p = n_heads, dropout
+        self.q_proj, self.k_proj, self.v_proj, self.out_proj = (nn.Linear(width, width) for _ in range(4))
+
+    def forward(self, q, k, v):
+        q, k, v = self.q_proj(q), self.k_proj(k), self.v_proj(v)
+        q, k, v = (one.unflatten(-1, (self.h, -1)).transpose(1, 2) for one in (q, k, v))
+        out = dot_products(q, k, v, dropout_p=self.p if self.training else 0.0)
+        return self.out_proj(out.transpose(1, 2).flatten(2))
+"""
+
+
+@pytest.mark.parametrize(("given", "causal"), [("", False), (", is_causal=False", False), (", is_causal=True", True)])
+def test_a_flag_of_a_function_inside_that_nobody_sets_makes_no_triangle(given, causal, shared_engine):
+    text = LIKE_TORCHS_OWN.replace("self.training else 0.0)", f"self.training else 0.0{given})")
+    report = graded(shared_engine, text, "qkv_attention")
+
+    assert report.outcome == "passed", report.ungraded_because
+    assert ("always causal" in report.reading["departures"]) == causal
+    assert not any("dropout" in note for note in report.notes)  # its caller minds the mode
+
+
+def test_a_dropout_that_is_told_to_train_is_named_where_its_caller_does_not_mind_the_mode(shared_engine):
+    report = graded(
+        shared_engine, LIKE_TORCHS_OWN.replace("self.p if self.training else 0.0", "self.p"), "qkv_attention"
+    )
+
+    assert told(report) == {"dropout.always"}
+
+
+def test_a_dropout_below_the_mode_is_none_in_a_kata_without(shared_engine):
+    text = """
+class Grouped(nn.Module):
+    def __init__(self, dim, n_heads, n_kv_heads, dropout=0.0):
+        super().__init__()
+        self.h, self.g, self.dropout = n_heads, n_kv_heads, dropout
+        size = dim // n_heads
+        self.wq, self.wo = nn.Linear(dim, dim, bias=False), nn.Linear(dim, dim, bias=False)
+        self.wk, self.wv = (nn.Linear(dim, n_kv_heads * size, bias=False) for _ in range(2))
+
+    def forward(self, x):
+        q = self.wq(x).unflatten(-1, (self.h, -1)).transpose(1, 2)
+        k, v = (w(x).unflatten(-1, (self.g, -1)).transpose(1, 2) for w in (self.wk, self.wv))
+        k, v = (one.repeat_interleave(self.h // self.g, dim=1) for one in (k, v))
+        weights = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(q.size(-1)), dim=-1)
+        if self.training:
+            weights = F.dropout(weights, p=self.dropout)
+        return self.wo((weights @ v).transpose(1, 2).flatten(2))
+"""
+    right = graded(shared_engine, text, "gqa")
+    always = graded(shared_engine, text.replace("        if self.training:\n    ", ""), "gqa")
+
+    assert right.outcome == "passed", right.ungraded_because
+    assert told(always) == {"dropout.always"}
+
+
+def test_the_lines_of_another_class_do_not_blame_the_one_that_is_asked_for(shared_engine):
+    other = ATTEND.replace("SelfAttend", "Other").replace(" / math.sqrt(self.d)", "")
+    other = other.replace("F.softmax(scores, dim=-1)", "F.softmax(scores, dim=-1) / math.sqrt(self.d)")
+    asked = """
+class Layer(nn.Module):
+    def __init__(self, attention, d_model, n_heads):
+        super().__init__()
+        self.inner = attention(0.1)
+        self.q, self.k, self.v, self.o = (nn.Linear(d_model, d_model) for _ in range(4))
+        self.h = n_heads
+
+    def forward(self, x):
+        q, k, v = (layer(x).unflatten(-1, (self.h, -1)) for layer in (self.q, self.k, self.v))
+        return self.o(self.inner(q, k, v).flatten(2))
+"""
+    text = (HEAD + other + asked).encode()
+    report = shared_engine.grade("mha", text, attempt="mine.py", reads=True, flags=("entry=Layer",))
+    beside = shared_engine.grade("mha", text, attempt="mine.py", reads=True, flags=("entry=Other",))
+
+    assert report.outcome == "ungraded"
+    assert told(beside) == {"scale.after_softmax"}
+
+
+def test_layers_for_queries_keys_and_values_that_nothing_uses_are_named(shared_engine):
+    text = """
+class Masked(nn.Module):
+    def __init__(self, embed_size, heads):
+        super().__init__()
+        self.heads, self.head_dim = heads, embed_size // heads
+        self.values = nn.Linear(self.head_dim, embed_size, bias=False)
+        self.keys = nn.Linear(self.head_dim, embed_size, bias=False)
+        self.queries = nn.Linear(self.head_dim, embed_size, bias=False)
+        self.fc_out = nn.Linear(embed_size, embed_size)
+
+    def forward(self, values, keys, query):
+        v, k, q = (one.unflatten(-1, (self.heads, -1)).transpose(1, 2) for one in (values, keys, query))
+        weights = torch.softmax(q @ k.transpose(-2, -1) / self.head_dim**0.5, dim=-1)
+        return self.fc_out((weights @ v).transpose(1, 2).flatten(2))
+"""
+    report = graded(shared_engine, text, "qkv_attention")
+
+    assert told(report) == {"project.missing"}
+    assert report.diagnosis[0].mistakes[0].source_line.startswith("self.values")
+
+
+def test_an_argument_of_several_numbers_keeps_its_default(shared_engine):
+    text = ATTEND.replace("width, n_heads):", "width, n_heads, feat_sizes=(32, 32)):").replace(
+        "super().__init__()", "super().__init__()\n        self.area = feat_sizes[0] * feat_sizes[1]"
+    )
+
+    assert graded(shared_engine, text).outcome == "passed"
