@@ -190,8 +190,8 @@ class OtherAttention(nn.Module):
     "said",
     [
         "OtherAttention is not graded, but line {} reads an attribute that nothing in the file sets",
-        "OtherAttention is not graded, but line {} drops in eval() too, as nothing tells its functional "
-        "dropout the mode (dropout.always)",
+        "OtherAttention is not graded, but line {} drops in eval() too, as its functional dropout does "
+        "not follow the mode (dropout.always)",
     ],
 )
 def test_what_the_lines_of_a_definition_show_that_is_not_graded_is_said(said: str, shared_engine: Engine) -> None:

@@ -144,7 +144,7 @@ NAMED = {
     "an_image_with_a_gate": {"softmax.query_axis"},
     "every_hth_column": {"scale.missing"},
     "a_bias_of_distances": {"scale.embed_dim"},
-    "a_mask_that_must_be_given": {"softmax.sigmoid"},
+    "a_mask_that_must_be_given": {"softmax.head_axis"},
     "a_layer_of_the_query": {"softmax.missing"},
     "heads_in_the_batch": {"scale.no_sqrt"},
     "matrices_with_biases": {"scale.embed_dim"},

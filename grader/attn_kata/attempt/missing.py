@@ -26,6 +26,8 @@ _FIRST_WEIGHTS = re.compile(
     r"(?:normal|uniform|init|scaling|constant|zeros|ones|xavier|kaiming|orthogonal)\w*_$"
     r"|^_?(?:init|initiali[sz]e|reset)_(?:\w+_)?(?:weights?|param(?:eter)?s?|linear|module|layer)$|^weights?_init$"
 )
+_NORMS_OF_WEIGHTS = ("weight_norm", "spectral_norm")
+_OF_WEIGHTS = re.compile(r"(?i)(?:maybe_?|use_?|apply_?)?(?:spectral|weight)_?norm")
 _TRAINER = "pl"  # PyTorch Lightning, as it is always called: a base class
 _CLONES = ("clones", "get_clones", "_get_clones")  # of the annotated transformer, and of torch
 
@@ -153,7 +155,7 @@ def close(namespace: dict[str, Any]) -> None:
     But for the well-known ones there is something else:
 
     - a missing device, also one that nothing has set, is the processor, and a flag that asks for a GPU is off;
-    - a logger, and what prints, says nothing; what sets first weights leaves them as they are; weight_norm does nothing;
+    - a logger, and what prints, says nothing; what sets first weights leaves them as they are; norms of weights do nothing;
     - a layer with the name of one of torch, also of a missing module, is that one; that of GPT-2 is itself; softmax is torch's;
     - a book's package has its functions for masks and heads;
     - the helpers of `stand_ins.HELPERS` are there, and so are the functions that copy a module.
@@ -176,18 +178,18 @@ def close(namespace: dict[str, Any]) -> None:
             namespace[name] = stand_ins.processor()
         if isinstance(value, Missing) and _PRINTS.fullmatch(name):
             namespace[name] = stand_ins.says_nothing
-        if isinstance(value, Missing) and _FIRST_WEIGHTS.search(name):
+        if isinstance(value, Missing) and (_FIRST_WEIGHTS.search(name) or _OF_WEIGHTS.fullmatch(name)):
             namespace[name] = stand_ins.as_it_is
     if isinstance(namespace.get("d2l"), Missing):
         namespace["d2l"] = _Book("d2l")
     for name in USUAL_LAYERS:
         if isinstance(namespace.get(name), Missing) and hasattr(torch.nn, name):
             namespace[name] = stand_ins.layer(name)
-    # Of given weights it gives others, by the names weight_g and weight_v.
+    # Of given weights they give others, by other names.
     for module in (torch.nn.utils, torch.nn.utils.parametrizations):
-        module.weight_norm = stand_ins.as_it_is  # type: ignore[attr-defined]
-    if "weight_norm" in namespace:
-        namespace["weight_norm"] = stand_ins.as_it_is
+        for name in _NORMS_OF_WEIGHTS:
+            setattr(module, name, stand_ins.as_it_is)
+    namespace.update({name: stand_ins.as_it_is for name in _NORMS_OF_WEIGHTS if name in namespace})
     if isinstance(namespace.get("Conv1D"), Missing):
         namespace["Conv1D"] = stand_ins.layer_of_gpt2()
     for name, helper in stand_ins.HELPERS.items():

@@ -4,8 +4,8 @@ The grader asks for attempt processes over its own socket. The engine forks them
 does. For the same reason the grader itself reads the source from the face and writes the report to it. Anything that passed
 through the engine would stay in its memory, and every later attempt process inherits that memory and could read it.
 
-After a grading, when nobody waits, or when the same kata comes twice, the engine prepares the next grading. It forks a grader
-zygote, which has the kata loaded and from then on forks the graders, and a spare attempt process, confined and waiting.
+After a grading, when nobody waits, or when the next one is there already, the engine prepares the next grading. It forks a
+grader zygote, which loads the katas and from then on forks the graders, and a spare attempt process, confined and waiting.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from attn_kata.attempt import blocked
 from attn_kata.engine import memory
 from attn_kata.engine.attempt_pool import AttemptPool, close
 from attn_kata.engine.fork_worker import FaceStreams, serve_job
-from attn_kata.engine.zygote import GraderZygote, zygote_key
+from attn_kata.engine.zygote import GraderZygote
 from attn_kata.grading import processors
 from attn_kata.grading.attempt_process import Endpoints
 from attn_kata.protocol import channel, messages
@@ -58,8 +58,7 @@ class ForkServer:
                 asked = channel.receive(self._requests)
                 if isinstance(asked, messages.Grade):
                     before, self._last = self._last, asked.job
-                    if before is not None and zygote_key(before) == zygote_key(asked.job):
-                        # In a batch of one kata the engine is never idle, but a zygote makes the batch quicker.
+                    if before is not None:  # in a batch the engine is never idle, but a zygote makes the batch quicker
                         self._prepare_zygote(asked.job)
                     self._grade(asked.job)
                 # A Cancel may arrive when its grading has just ended. It is ignored.
@@ -75,13 +74,13 @@ class ForkServer:
             self._attempts.prepare_spare(self._last)
         try:
             if self._zygote is not None:
-                self._zygote.prepare()
+                self._zygote.prepare(self._last)
         except channel.ChannelClosed:
             self._drop_zygote()
 
     def _prepare_zygote(self, job: Job) -> None:
-        """Start a zygote for this kata, unless there is one. If it cannot be forked now, the grading works without it."""
-        if self._zygote is not None and self._zygote.key != zygote_key(job):
+        """Start a zygote for these katas, unless there is one. If it cannot be forked now, the grading works without it."""
+        if self._zygote is not None and not self._zygote.serves(job):
             self._drop_zygote()
         if self._zygote is None:
             blocked.prepare()  # once here, and not in every attempt process
@@ -91,9 +90,9 @@ class ForkServer:
     def _start_from_zygote(
         self, stack: contextlib.ExitStack, job: Job, control: socket.socket, endpoints: Endpoints
     ) -> bool:
-        """Have the zygote start the grader. Returns False if no zygote is ready for this kata."""
+        """Have the zygote start the grader. Returns False if no zygote is ready for these katas."""
         zygote = self._zygote
-        if zygote is None or zygote.key != zygote_key(job):
+        if zygote is None or not zygote.serves(job):
             return False
         try:
             if not zygote.is_ready():

@@ -1,7 +1,8 @@
-"""The grader zygote: a process with one kata loaded, which forks the graders.
+"""The grader zygote: a process that has loaded the grader's modules and the katas that were graded, and forks the graders.
 
 The engine forks it when nobody waits, and sends it jobs over a socket. The zygote holds answers, as every grader does.
-Attempts are forked from the engine, which holds none, and never from here.
+Attempts are forked from the engine, which holds none, and never from here. To load another kata takes milliseconds: most of the
+time goes to the modules and to first operations, which are the same for all.
 
 A forked process copies every page when it first writes to it, and that takes as long as half of a grading. So a grader that
 has graded waits for the next job, at most GRADINGS times. When nobody waits, the zygote forks a grader ahead, and this one
@@ -41,8 +42,8 @@ GRADINGS = 50  # of one grader: then a fresh one is forked, so that nothing adds
 _DESCRIPTORS = 3  # of a job: the socket to the engine, the socket to the attempt, the pipe with the attempt's prints
 
 
-def zygote_key(job: Job) -> Key:
-    """Everything that a zygote depends on: the kata, and the state of the kata's files that it reads."""
+def kata_key(job: Job) -> Key:
+    """Everything that a grader that waits depends on: the kata, and the state of the kata's files that it reads."""
     slug, katas, solutions = job.slug, Path(job.katas), Path(job.solutions)
     read = [katas / slug / name for name in ("kata.toml", f"test_{slug}.py", "mistakes.py")] + [
         solutions / f"{slug}.py"
@@ -63,8 +64,9 @@ class GraderZygote:
 
     def __init__(self, job: Job, detach: Callable[[], FaceStreams]) -> None:
         """In the new process, `detach` closes what belongs to the engine, and returns the descriptors of the face."""
-        self.key = zygote_key(job)
-        self._ready, self._prepared = False, True  # the zygote forks the first grader without being asked
+        self._folders = job.katas, job.solutions
+        self._ready = False
+        self._prepared: Key | None = kata_key(job)  # the zygote forks the first grader without being asked
         self._control, theirs = socket.socketpair()
         engine = os.getpid()
         try:
@@ -75,23 +77,28 @@ class GraderZygote:
         finally:
             theirs.close()
 
+    def serves(self, job: Job) -> bool:
+        """Whether it grades the katas of these folders."""
+        return self._folders == (job.katas, job.solutions)
+
     def is_ready(self) -> bool:
-        """Whether the zygote has loaded its kata. Raises ChannelClosed when it is gone."""
+        """Whether the zygote has loaded what all graders need. Raises ChannelClosed when it is gone."""
         if not self._ready and select.select([self._control], [], [], 0)[0]:
             channel.receive(self._control.fileno())
             self._ready = True
         return self._ready
 
-    def prepare(self) -> None:
-        """Have the zygote fork the next grader, unless one waits already. Raises ChannelClosed when it is gone."""
-        if self.is_ready() and not self._prepared:
-            channel.send(self._control.fileno(), messages.ForkAhead())
-            self._prepared = True
+    def prepare(self, job: Job) -> None:
+        """Have the zygote fork the next grader for this kata, if none waits. Raises ChannelClosed when the zygote is gone."""
+        key = kata_key(job)
+        if self.is_ready() and self._prepared != key:
+            channel.send(self._control.fileno(), messages.ForkAhead(job=job))
+            self._prepared = key
 
     def start(self, job: Job, control: socket.socket, endpoints: Endpoints) -> None:
         """Have a grader begin this job. Raises ChannelClosed when the zygote is gone."""
         assert endpoints.output is not None
-        self._prepared = False
+        self._prepared = None
         _send_job(self._control, job, [control.fileno(), endpoints.channel.fileno(), endpoints.output])
 
     def end_grader(self) -> None:
@@ -109,8 +116,9 @@ class GraderZygote:
 
 @dataclass(kw_only=True)
 class _Grader:
-    """A grader process, and the zygote's end of the socket to it. `prewarmed`: it is known to wait for a job."""
+    """A grader process for a kata, and the zygote's end of the socket to it. `prewarmed`: it is known to wait for a job."""
 
+    key: Key
     pid: int
     line: socket.socket
     prewarmed: bool = False
@@ -142,13 +150,15 @@ class _ZygoteProcess:
         self._control = control
         self._grading: _Grader | None = None
         self._waiting: _Grader | None = None
+        self._loaded: dict[Key, Loaded] = {}
 
     def run(self, engine: int, detach: Callable[[], FaceStreams], job: Job) -> NoReturn:
         try:
             sandbox.guard_engine(engine)
             face = detach()
             gc.enable()
-            self._load(job, face)
+            self._face = face
+            self._begin(job)
         except channel.ChannelClosed:
             pass  # the engine is gone
         except BaseException:  # a grader that the engine forks will meet it again, and report it
@@ -156,23 +166,38 @@ class _ZygoteProcess:
         finally:
             os._exit(0)
 
-    def _load(self, job: Job, face: FaceStreams) -> None:
-        from attn_kata.grading.grade import Loaded
-
-        loaded = Loaded.of(Path(job.katas) / job.slug, Path(job.solutions) / f"{job.slug}.py")
-        loaded.prewarm(job.seed)
+    def _begin(self, job: Job) -> NoReturn:
+        loaded = self._of(job)
+        if loaded is not None:
+            loaded.prewarm(job.seed)
         gc.collect()
         gc.freeze()  # a collection in a child would copy the shared pages
-        self._process = _GraderProcess(face=face, loaded=loaded)
         channel.send(self._control.fileno(), messages.Prewarmed())
-        self._waiting = self._fork(prewarm=job.seed)
-        self._serve_engine(job.seed)
+        self._waiting = self._fork(job, ahead=True)
+        self._serve_engine()
 
-    def _serve_engine(self, seed: int) -> NoReturn:
+    def _of(self, job: Job) -> Loaded | None:
+        """The kata of a job; None where it cannot be loaded: its grader tries it again, and reports why."""
+        from attn_kata.grading.grade import Loaded
+
+        key = kata_key(job)
+        if key not in self._loaded:
+            try:
+                loaded = Loaded.of(Path(job.katas) / job.slug, Path(job.solutions) / f"{job.slug}.py")
+            except Exception:
+                return None
+            # The same kata before its files changed is not needed again.
+            self._loaded = {each: one for each, one in self._loaded.items() if each[0] != job.slug} | {key: loaded}
+            gc.freeze()
+        return self._loaded[key]
+
+    def _serve_engine(self) -> NoReturn:
         while True:
             order = channel.receive(self._control.fileno())
             if isinstance(order, messages.ForkAhead):
-                self._waiting = self._waiting or self._fork(prewarm=seed)
+                if self._waiting is None or self._waiting.key != kata_key(order.job):
+                    self._end_waiting()
+                    self._waiting = self._fork(order.job, ahead=True)
             elif isinstance(order, messages.StartJob):
                 self._start(order.job, _receive_descriptors(self._control))
             else:
@@ -181,21 +206,23 @@ class _ZygoteProcess:
 
     def _start(self, job: Job, descriptors: list[int]) -> None:
         """Give the job to the grader that waits, or to a new one: forking one is quicker than waiting for one to prewarm."""
-        waiting, self._waiting = self._waiting, None
-        if waiting is not None:
-            try:
+        waiting = self._waiting
+        if waiting is not None and waiting.key == kata_key(job):
+            with contextlib.suppress(channel.ChannelClosed):
                 if waiting.is_prewarmed():
                     waiting.start(job, descriptors)
-                    self._grading, waiting = waiting, None
-            except channel.ChannelClosed:
-                pass
-            if waiting is not None:
-                waiting.end()
+                    self._grading, self._waiting = waiting, None
+        self._end_waiting()
         if self._grading is None:
-            self._grading = self._fork()
+            self._grading = self._fork(job)
             self._grading.start(job, descriptors)
         for descriptor in descriptors:
             os.close(descriptor)
+
+    def _end_waiting(self) -> None:
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            waiting.end()
 
     def _end_grading(self) -> None:
         """Keep the grader if it waits for another job. Kill it if not."""
@@ -208,9 +235,9 @@ class _ZygoteProcess:
                 return
         graded.end()
 
-    def _fork(self, *, prewarm: int | None = None) -> _Grader:
-        """Fork a grader. With `prewarm`, a seed, it grades the reference first."""
-        zygote = os.getpid()
+    def _fork(self, job: Job, *, ahead: bool = False) -> _Grader:
+        """Fork a grader for the kata of a job. One that is forked `ahead` grades the reference first."""
+        zygote, loaded = os.getpid(), self._of(job)
         ours, theirs = socket.socketpair()
         child = os.fork()
         if child == 0:
@@ -218,11 +245,11 @@ class _ZygoteProcess:
                 sandbox.guard_engine(zygote)
                 self._control.close()
                 ours.close()
-                self._process.run(theirs, prewarm)
+                _GraderProcess(face=self._face, loaded=loaded).run(theirs, job.seed if ahead else None)
             finally:
                 os._exit(0)
         theirs.close()
-        return _Grader(pid=child, line=ours)
+        return _Grader(key=kata_key(job), pid=child, line=ours)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,13 +257,14 @@ class _GraderProcess:
     """What runs in a grader process."""
 
     face: FaceStreams
-    loaded: Loaded
+    loaded: Loaded | None
 
     def run(self, line: socket.socket, prewarm: int | None) -> None:
         """Grade job after job. Returns when this process must not grade again, and when the zygote or the face is gone."""
         with contextlib.suppress(channel.ChannelClosed):
             if prewarm is not None:
-                self.loaded.prewarm(prewarm)
+                if self.loaded is not None:
+                    self.loaded.prewarm(prewarm)
                 channel.send(line.fileno(), messages.Prewarmed())
             for left in reversed(range(GRADINGS)):
                 order = channel.receive(line.fileno())

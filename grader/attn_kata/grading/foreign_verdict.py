@@ -56,14 +56,14 @@ def _is_meant(read: Read) -> bool:
 def _fails_unexplained(
     read: Read, findings: list[Finding], failures: dict[str, PropertyFailed], so_far: str
 ) -> str | None:
-    """What fails first, where it is numbers or exceptions; None for what says by itself what is wrong.
+    """What fails first, where it is numbers, or numbers and exceptions; None for what says by itself what is wrong.
 
     `so_far` says how far it is right.
     """
     core = [one for one in findings if one.tier == "core" and one.property in failures]
     told = [failures[one.property] for one in core]
     raised = [one for one in told if isinstance(one, AttemptRaised)]
-    if not core or any(isinstance(one, NoAnswer) for one in told) or fails_by_itself(read, raised):
+    if not core or all(isinstance(one, NoAnswer) for one in told) or fails_by_itself(read, raised):
         return None
     return unread.UNEXPLAINED.format(property=core[0].property, message=core[0].message, so_far=so_far)
 

@@ -319,9 +319,10 @@ class SendReport(Message):
 # Between the engine and its grader zygote.
 @dataclass(frozen=True, kw_only=True)
 class ForkAhead(Message):
-    """Fork the next grader. It waits for its job."""
+    """Fork the next grader, which waits for a job with the kata of this one."""
 
     kind = b"FORK"
+    job: Job
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,6 +18,8 @@ _NAMED = re.compile(r"block|layer|transformer|encoder|decoder", re.IGNORECASE)
 _MODEL = ("Embedding", "CrossEntropyLoss")
 _SECOND = re.compile(r"2|mlp|ff|feed|post_?att|after_?att|fc", re.IGNORECASE)
 _FIRST = re.compile(r"1|att|input|pre|sa\b|^sa_", re.IGNORECASE)
+# Linear layers and convolutions of Tacotron 2, and norms of weights.
+_NO_NORMS = re.compile(r"(?i)(?:linear|conv|spectral|weight)_?norm|normal_|normali[sz]ed?_?weights?")
 _SCALES = ("weight", "gamma", "g", "a_2", "a2", "scale", "alpha", "w")
 _SHIFTS = ("bias", "beta", "b", "b_2", "b2", "shift")
 
@@ -27,7 +29,8 @@ def block_like(structure: Structure) -> list[Definition]:
     found = []
     for place, one in enumerate(structure.own):
         made = set(one.layers.values())
-        normed = any(_is_norm(maker) for maker in made) or re.search(r"norm|\bln", one.text, re.IGNORECASE) is not None
+        words = _NO_NORMS.sub("", one.text)
+        normed = any(_is_norm(maker) for maker in made) or re.search(r"norm|\bln", words, re.IGNORECASE) is not None
         if not one.is_class or not one.call or not normed or _ATTENDS.search(structure.text(one)) is None:
             continue
         if made & set(_MODEL) or not re.search(
@@ -99,7 +102,7 @@ def norms_of(definition: Definition, *, unused: bool = False) -> int:
 
 
 def _is_norm(maker: str) -> bool:
-    return re.search(r"norm|^ln$", maker, re.IGNORECASE) is not None
+    return re.search(r"norm|^ln$", _NO_NORMS.sub("", maker), re.IGNORECASE) is not None
 
 
 def with_layers(

@@ -37,10 +37,14 @@ def with_mask(one: DefinitionSearch, ranked: Ranked) -> Ranked | None:
         if right is not None and right.answers and not right.mistakes:
             one.said += (ONE_LENGTH,)
             found = right
-    if (found is None or not found.answers) and not contract.is_module and "square" not in one.given:
+    unexplained = found is None or not found.answers or found.mistakes > MOST_MISTAKES
+    if unexplained and not contract.is_module and "square" not in one.given:
         one_shape = replace(ranked.reading, square=True, alike="alike" not in one.given or ranked.reading.alike)
         square = choice.best(one.forms.every(one_shape))
-        found = square if square is not None and (found is None or square.answers) else found
+        says_more = square is not None and (
+            found is None or (square.answers, -square.mistakes) > (found.answers, -found.mistakes)
+        )
+        found = square if says_more else found
     found = one.search.in_float32(found, one.search.masked)  # it may compute in float32 where there is a mask alone
     if not contract.is_module and not ranked.reading.dims and (found is None or found.mistakes > MOST_MISTAKES):
         found = _of_one_rank(one, ranked) or found  # its mask says how many dimensions it takes

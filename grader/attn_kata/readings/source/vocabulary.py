@@ -31,12 +31,13 @@ _SIZES: dict[str, str] = {
     "headdim dk dv dq dimhead dhead headsize dkey dvalue keydim valuedim attentionheadsize dimperhead dimheads headdims "
     "keysize valuesize dval dimk dimv dimq dqk headwidth headfeatures perheaddim attentionheaddim dimkey dimvalue hdim hs "
     "headchannels dimkeys dimvalues dimqueries keysdim valuesdim queriesdim "
-    "qkdim dimqk qkvdim hiddensizeperattentionhead kvchannels dh sizeperhead widthperhead",
+    "qkdim dimqk qkvdim hiddensizeperattentionhead kvchannels dh sizeperhead widthperhead headd headlen singleheadd hd",
     "E": "宽度 维度 隐藏维度 模型维度 "
     "embeddim dmodel hiddensize nembd dim embsize embedsize embdim hiddendim modeldim din dout dimin dimout inputdim "
     "infeatures features channels numhiddens hiddenunits embeddingdim hiddim dimmodel d nstate width nx indim outdim outputdim "
     "innerdim queryindim qdim querydim querysize embed emb modelsize inputsize outputsize hidden hid embeddingsize dembed "
     "demb ninp nhid inchannels outchannels dimension dimembedding units model n_model nmodel size nfeatures edim e c "
+    "ind outd dm nfeat dinput doutput "
     "outfeatures totaldim nunits hiddenfeatures tokendim attentiondim attndim attndim dattn projdim dimq latentdim nhidden "
     "featuredim kdim vdim dimembed nembed modeldimension nin nout dimensions xdim channel",
     "C": "contextdim contextsize crossattentiondim memorydim encoderdim kvdim dimcontext contextembeddim encdim dimkv "
