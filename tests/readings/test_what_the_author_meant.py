@@ -133,8 +133,8 @@ PAIRS = {
     "a_mask_that_must_be_given": (
         "multiplicative_attention",
         PROJECTED_BEFORE,
-        "scores.softmax(dim=-1)",
-        "scores.sigmoid()",
+        "softmax(dim=-1)",
+        "softmax(dim=0)",
     ),
     "a_layer_of_the_query": ("multiplicative_attention", LAYER_OF_THE_QUERY, "scores.softmax(dim=-1)", "scores"),
     "heads_in_the_batch": ("sdpa", HEADS_IN_THE_BATCH, "math.sqrt(size)", "size"),
@@ -305,3 +305,48 @@ def test_an_argument_of_several_numbers_keeps_its_default(shared_engine):
     )
 
     assert graded(shared_engine, text).outcome == "passed"
+
+
+BY_A_WORD = LIKE_TORCHS_OWN.replace("is_causal=False", "kind='encoder'").replace(
+    "if is_causal:", "if kind == 'decoder':"
+)
+
+
+@pytest.mark.parametrize(("given", "causal"), [("", False), (", kind='encoder'", False), (", kind='decoder'", True)])
+def test_a_word_of_a_function_inside_that_nobody_sets_makes_no_triangle(given, causal, shared_engine):
+    text = BY_A_WORD.replace("self.training else 0.0)", f"self.training else 0.0{given})")
+    report = graded(shared_engine, text, "qkv_attention")
+
+    assert report.outcome == "passed", report.ungraded_because
+    assert ("always causal" in report.reading["departures"]) == causal
+
+
+def test_a_narrow_width_may_have_a_name_and_its_layers_a_norm_of_their_weights(shared_engine):
+    text = OVER_PLACES.replace("super().__init__()", "super().__init__()\n        inner = channels // 4").replace(
+        "channels // 8, kernel_size=1)", "inner, kernel_size=1)"
+    )
+    plain = "nn.Conv2d(channels, inner, kernel_size=1)"
+    text = text.replace(f"self.key_conv = {plain}", f"self.key_conv = nn.utils.spectral_norm({plain})")
+    report = graded(shared_engine, text, "self_attention")
+
+    assert "spectral_norm(" in text
+    assert report.outcome == "passed", report.ungraded_because
+    assert "x and values 4 times as wide as queries and keys" in report.reading["departures"]
+
+
+# The last rows of a mask for as many queries as keys: (length, length), 1 = hidden.
+LAST_ROWS = """
+def attend(q, k, v, mask=None):
+    scores = q @ k.permute(0, 1, 3, 2) / math.sqrt(k.shape[-1])
+    if mask is not None:
+        queries, keys = scores.shape[-2:]
+        scores = scores + mask[keys - queries : keys, :keys] * -10000.0
+    return torch.softmax(scores, dim=-1) @ v
+"""
+
+
+def test_a_mask_that_only_square_scores_take_is_found(shared_engine):
+    right, wrong = right_and_wrong(shared_engine, "sdpa", LAST_ROWS, " / math.sqrt(k.shape[-1])", "")
+
+    assert {"True hides", "only as many queries as keys"} <= set(right.reading["departures"])
+    assert told(wrong) == {"scale.missing"}

@@ -142,8 +142,11 @@ def says_batch(definition: Definition) -> bool:
 def times_narrower(width: str, definition: Definition) -> int:
     """How many times as wide as the queries an image is: of Conv2d(width, width // 8, 1) 8 times. 0 where nothing says."""
     code = code_of(definition.text)
-    own = rf"(?:self\.)?{re.escape(width)}"
-    found = re.search(rf"\bConv[12]d\([^()]*?\b{own}\s*,\s*(?:\w+\s*=\s*)?{own}\s*//\s*(?:self\.)?(\w+)", code)
-    default = next((one.default for one in definition.build if found is not None and one.name == found[1]), None)
-    number = found[1] if found is not None and default is None else default or ""
+    own, divided = rf"(?:self\.)?{re.escape(width)}", r"\s*//\s*(?:self\.)?(\w+)"
+    named = re.findall(rf"(?m)^\s*([\w.]+)\s*=\s*{own}{divided}\s*$", code)  # inner = width // 8
+    narrow = "|".join([rf"{own}{divided}", *(rf"{re.escape(name)}\b()" for name, _ in named)])
+    found = re.search(rf"\bConv[12]d\([^()]*?\b{own}\s*,\s*(?:\w+\s*=\s*)?(?:{narrow})", code)
+    said = "" if found is None else next(filter(None, found.groups()), named[0][1] if named else "")
+    default = next((one.default for one in definition.build if one.name == said), None)
+    number = default or said
     return int(number) if number.isdecimal() and 1 < int(number) < 100 else 0

@@ -108,14 +108,21 @@ def makes_triangle(definition: Definition, structure: Structure) -> bool:
 
 
 def _is_left_off(definition: Definition, structure: Structure, text: str) -> bool:
-    """Whether a class or function inside makes the triangle only by a flag that is False by default, and that nobody gives."""
-    guards, code = _guards(text), code_of(text)
+    """Whether a class or function inside makes the triangle only by a flag, or a word, that is not its default.
+
+    And nobody gives it.
+    """
+    guards, words, code = _guards(text), _words(text), code_of(text)
     for one in structure.reach(definition):
         calls = re.findall(rf"(?<!class )(?<!def )\b{re.escape(one.name)}\(((?:[^()]|\([^()]*\))*)\)", code)
         for place, parameter in enumerate(one.build if one.is_class else one.call):
-            if one is definition or parameter.default != "False" or parameter.name not in guards or not calls:
+            is_word = parameter.name in words and (parameter.default or "").startswith(("'", '"'))
+            is_off = parameter.default != words[parameter.name] if is_word else parameter.default == "False"
+            if one is definition or not is_off or parameter.name not in {*guards, *words} or not calls:
                 continue
-            by_name = re.compile(rf"\b{re.escape(parameter.name)}\s*=(?!\s*False\b)")
+            by_name = re.compile(
+                rf"\b{re.escape(parameter.name)}\s*=(?!\s*(?:{re.escape(parameter.default or '')})(?!\w))"
+            )
             plain = [re.sub(r"\([^()]*\)", "", each) for each in calls]
             by_place = [len([part for part in each.split(",") if part.strip() and "=" not in part]) for each in plain]
             given = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from attn_kata.diagnosis.symptoms import is_of_none
@@ -249,8 +250,8 @@ class DefinitionSearch:
         if ranked is None or not ranked.answers:  # by its own mistake, it would raise with any mask
             needs_mask = needs_mask and not certain.raises(readings[0], self.search, self.definition)
         if (ranked is None or not ranked.answers) and needs_mask:
-            with_open_mask = self.forms.needing(readings)
-            needing = self.best(with_open_mask)
+            with_open_mask: list[Reading] = []
+            needing = self.best(_kept(self.forms.needing(readings), with_open_mask))
             ranked, readings = (needing, with_open_mask) if needing is not None else (ranked, readings)
         if self._has_one_length(ranked, readings):
             ranked, readings = self._of_one_length(ranked, readings, needs_mask=needs_mask)
@@ -364,7 +365,7 @@ class DefinitionSearch:
             tried = [replace(one, float32=True) for one in tried]
             found = self.best(tried)
         if (found is None or not found.answers) and needs_mask:
-            tried = self.forms.needing(tried)
+            tried = list(self.forms.needing(tried))
             found = self.best(tried)
         return (found, tried) if found is not None and found.answers else (ranked, readings)
 
@@ -451,7 +452,7 @@ class DefinitionSearch:
             return True
         return ranked.mistakes > 0 and partly(self.search.unmasked(ranked.reading))
 
-    def best(self, readings: list[Reading]) -> Ranked | None:
+    def best(self, readings: Iterable[Reading]) -> Ranked | None:
         return self.search.best(
             returned.with_places(self.search, self.definition, readings), self.search.unmasked, several=self.several
         )
@@ -468,3 +469,10 @@ class DefinitionSearch:
 def _explains_more(one: Ranked | None, other: Ranked | None) -> bool:
     """Whether a reading answers, and the other one does not, or needs more mistakes."""
     return one is not None and one.answers and (other is None or not other.answers or one.mistakes < other.mistakes)
+
+
+def _kept(readings: Iterator[Reading], seen: list[Reading]) -> Iterator[Reading]:
+    """The readings, of which `seen` gets each that somebody has asked for."""
+    for one in readings:
+        seen.append(one)
+        yield one

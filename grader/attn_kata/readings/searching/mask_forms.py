@@ -82,17 +82,18 @@ class MaskForms:
             for form in forms
         )
 
-    def needing(self, readings: list[Reading]) -> list[Reading]:
-        """The readings with an open mask in every call, in the first forms to which the code gives any answer."""
-        found = []
+    def needing(self, readings: list[Reading]) -> Iterator[Reading]:
+        """The readings with an open mask in every call, in the first forms to which the code gives any answer.
+
+        Each layout is looked at when its turn comes: the likeliest is most often enough.
+        """
         ways = [
             (one.order, one.query, one.call) if self.contract.has_score else (one.order, one.dims) for one in readings
         ]
         for way in dict.fromkeys(ways):  # where the layout of the inputs is open, the mask's form is looked for in each
             of_way = [one for one, other in zip(readings, ways, strict=True) if other == way]
             for fields in self.open_forms(of_way[0]):
-                found += [replace(one, **fields) for one in of_way]
-        return found
+                yield from (replace(one, **fields) for one in of_way)
 
     def of_a_block(self, reading: Reading) -> list[dict[str, Any]]:
         """How a mask may be passed to a block: for each meaning of it the first form that the code takes, or all of them."""
