@@ -350,3 +350,32 @@ def test_a_mask_that_only_square_scores_take_is_found(shared_engine):
 
     assert {"True hides", "only as many queries as keys"} <= set(right.reading["departures"])
     assert told(wrong) == {"scale.missing"}
+
+
+# Two widths, of which one is that of a head; and a mask that the code cannot do without.
+TWO_WIDTHS = """
+class Tracing(nn.Module):
+    def __init__(self, d_model, d_feature, n_heads, kq_same):
+        super().__init__()
+        self.d_k, self.h, self.kq_same = d_feature, n_heads, kq_same
+        self.v_linear, self.k_linear = nn.Linear(d_model, d_model), nn.Linear(d_model, d_model)
+        if kq_same is False:
+            self.q_linear = nn.Linear(d_model, d_model)
+        self.out_proj = nn.Linear(d_model, d_model)
+
+    def forward(self, q, k, v, mask):
+        q = self.q_linear(q) if self.kq_same is False else self.k_linear(q)
+        k, v = self.k_linear(k), self.v_linear(v)
+        q, k, v = (one.view(one.size(0), -1, self.h, self.d_k).transpose(1, 2) for one in (q, k, v))
+        scores = (q @ k.transpose(-2, -1) / math.sqrt(self.d_k)).masked_fill(mask == 0, -1e32)
+        return self.out_proj((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+"""
+
+
+def test_one_of_two_widths_may_be_that_of_a_head(shared_engine):
+    right, wrong = right_and_wrong(shared_engine, "qkv_attention", TWO_WIDTHS, " / math.sqrt(self.d_k)", "")
+
+    built = next(line["value"] for line in right.reading["lines"] if line["what"] == "built with")
+    assert "d_feature = D" in built
+    assert "kq_same = False" in built
+    assert told(wrong) == {"scale.missing"}

@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
+from attn_kata.diagnosis.outcomes import about_shapes
 from attn_kata.diagnosis.symptoms import is_of_none
 from attn_kata.readings import advice, conventions
 from attn_kata.readings.candidates import arguments, building, calls, dropouts, layouts, positions, roles, triangles
 from attn_kata.readings.candidates.building import LOOK
 from attn_kata.readings.contract import Contract
-from attn_kata.readings.reading import Reading, with_flags
+from attn_kata.readings.reading import Pairs, Reading, with_flags
 from attn_kata.readings.searching import certain, construction, masked_search, returned, second_tries
 from attn_kata.readings.searching.behaviour import Ranked, answers, fits, mistakes, partly
 from attn_kata.readings.searching.construction import OF_MASKS
@@ -247,6 +248,11 @@ class DefinitionSearch:
         if (ranked is None or not ranked.answers) and self._is_narrow(readings):
             readings = [replace(one, float32=True) for one in readings]
             ranked = self.best(readings)
+        if (ranked is None or not ranked.answers) and (of_heads := self._with_size_of_heads(readings)):
+            found = self.best(of_heads)
+            gets_further = self._raises_about_sizes(readings[0]) and not self._raises_about_sizes(of_heads[0])
+            if gets_further or (found is not None and found.answers):
+                readings, ranked = of_heads, found
         if ranked is None or not ranked.answers:  # by its own mistake, it would raise with any mask
             needs_mask = needs_mask and not certain.raises(readings[0], self.search, self.definition)
         if (ranked is None or not ranked.answers) and needs_mask:
@@ -286,6 +292,22 @@ class DefinitionSearch:
                 own = next((one for one in readings if self._lacks_its_mask(one)), None)
             ranked = ranked if own is None else self.best([own])
         return self.search.in_float32(ranked, self.search.unmasked)
+
+    def _raises_about_sizes(self, reading: Reading) -> bool:
+        """Whether all that it raises without a mask is about shapes."""
+        raised = self.search.raised(reading, self.search.unmasked)
+        return bool(raised) and all(map(about_shapes, raised))
+
+    def _with_size_of_heads(self, readings: list[Reading]) -> list[Reading]:
+        """The readings of code with several heads that is built with two widths, one of which may be the size of a head."""
+        if "build" in self.given or not self.contract.is_module or not self.contract.has_heads:
+            return []
+        found = []
+        for one in readings:
+            names = [name for name, value in one.build if value == "E"]
+            if not {"D", "C"} & {value for _, value in one.build} and "H" in {value for _, value in one.build}:
+                found += [replace(one, build=_with(one.build, name, "D")) for name in names[1:]]
+        return found[:MOST_CANDIDATES]
 
     def _causal_after_all(self, ranked: Ranked | None) -> Ranked | None:
         """The reading; as one that hides later keys, where that needs fewer mistakes, however the code writes it."""
@@ -476,3 +498,7 @@ def _kept(readings: Iterator[Reading], seen: list[Reading]) -> Iterator[Reading]
     for one in readings:
         seen.append(one)
         yield one
+
+
+def _with(build: Pairs, name: str, symbol: str) -> Pairs:
+    return tuple((each, symbol if each == name else value) for each, value in build)

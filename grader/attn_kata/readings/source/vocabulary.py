@@ -53,7 +53,7 @@ _SIZES: dict[str, str] = {
     "maxsize blocklen ctxsize context T tmax maxcontextlength ntokens numpositions",
     "True": "bias qkvbias usebias attnbias projbias qbias kvbias addbias batchfirst attentionbias withbias outbias "
     "projectionbias normfirst prenorm normalizebefore prelayernorm",
-    "False": "causal iscausal isdecoder masked usemask flash useflash crossattention iscrossattention needweights "
+    "False": "kqsame causal iscausal isdecoder masked usemask flash useflash crossattention iscrossattention needweights "
     "outputattentions usecache qknorm returnattention fusedattn useflashattention addzeroattn addbiaskv autoregressive "
     "isautoregressive useflashattn usesdpa isdecoderselfattention encoderdecoderattention userope userotary "
     "inference isinference optimized optimised",
