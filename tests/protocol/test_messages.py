@@ -40,7 +40,7 @@ MESSAGES = (
     messages.ReportSent(),
     messages.AttemptEnded(how="it crashed (SIGSEGV)", printed=b"\x00\xff"),
     messages.SendReport(),
-    messages.ForkAhead(),
+    messages.ForkAhead(job=JOB),
     messages.StartJob(job=JOB),
     messages.EndGrader(),
     messages.GraderEnded(),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from attn_kata.diagnosis.lines import drop_without_a_mode
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Reading
 from attn_kata.readings.source import vocabulary
@@ -15,10 +14,8 @@ _NORMALIZATION = re.compile(r"(?i)(?:my_?)?(?:layer|rms|batch|instance)?_?normal
 _RESIDUAL = re.compile(r"res|proj|out|hidden|ff|path|final", re.IGNORECASE)
 
 
-def dropping(reading: Reading, text: str, contract: Contract) -> Reading:
-    """The reading; for code that drops in every mode, and a kata without dropout, with a rate at which this is seen."""
-    if contract.has_dropout or "dropout(" not in text or not drop_without_a_mode(text.encode(), every=True):
-        return reading
+def dropping(reading: Reading) -> Reading:
+    """The reading of code that drops in every mode, for a kata without dropout: with a rate at which this is seen."""
     build = [
         (name, "0.2" if vocabulary.size_of(name) == "p" and value == "0.0" else value) for name, value in reading.build
     ]

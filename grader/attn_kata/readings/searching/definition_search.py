@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
+from attn_kata.diagnosis.lines import drop_without_a_mode
 from attn_kata.diagnosis.outcomes import about_shapes
 from attn_kata.diagnosis.symptoms import is_of_none
 from attn_kata.readings import advice, conventions
@@ -116,10 +117,11 @@ class DefinitionSearch:
         return replace(found, reading=replace(found.reading, square=False))
 
     def _dropping(self, found: Ranked) -> Ranked:
-        """The same with a dropout rate, which would only have made the search uncertain."""
-        if "build" in self.given:
+        """The same with a dropout rate, which would only have made the search uncertain, for code that drops in every mode."""
+        if "build" in self.given or self.contract.has_dropout or "dropout(" not in self.text:
             return found
-        return replace(found, reading=dropouts.dropping(found.reading, self.text, self.contract))
+        drops = drop_without_a_mode(self.text.encode(), every=True)
+        return replace(found, reading=dropouts.dropping(found.reading)) if drops else found
 
     def found(self) -> Ranked | None:
         """The reading with what is given, in one try."""
