@@ -7,6 +7,10 @@ from tests.readings.pairs import right_and_wrong, told
 from tests.readings.test_interfaces import ATTEND
 from tests.readings.test_kinds import HEAD
 
+from attn_kata import catalog
+from attn_kata.errors import UsageError
+from attn_kata.readings import fitting
+
 # Attention over the places of an image (Zhang et al., 2019): narrow queries and keys, no scale, and a gate that begins at 0.
 OVER_PLACES = """
 class PlaceAttention(nn.Module):
@@ -379,3 +383,14 @@ def test_one_of_two_widths_may_be_that_of_a_head(shared_engine):
     assert "d_feature = D" in built
     assert "kq_same = False" in built
     assert told(wrong) == {"scale.missing"}
+
+
+def test_a_gate_that_the_code_does_not_have_and_flags_that_do_not_fit_the_kata_are_refused(shared_engine):
+    text = (HEAD + OVER_PLACES).encode()
+    report = shared_engine.grade("self_attention", text, attempt="mine.py", reads=True, flags=("gates=nothing",))
+
+    assert report.outcome == "ungraded"
+    assert "it has no parameter 'nothing'; it has gamma" in report.ungraded_because
+    for slug, flag in (("mha", "narrow=8"), ("sdpa", "gates=gamma")):
+        with pytest.raises(UsageError):
+            fitting.check(slug, catalog.find(slug).folder, (flag,), reads=True)

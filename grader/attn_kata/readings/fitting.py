@@ -23,6 +23,8 @@ _NEEDS: tuple[tuple[str, Callable[[Contract], bool], str], ...] = (
     ("cache", lambda one: one.is_module and one.is_self, "it asks for no module of one sequence, token by token"),
     ("chunks", lambda one: one.is_module and one.is_self, "it asks for no module of one sequence, token by token"),
     ("head_width", lambda one: one.has_heads and not one.has_groups, "it has no heads that could be wider"),
+    ("narrow", lambda one: one.has_own_sizes, "it has no queries with a width of their own"),
+    ("gates", lambda one: one.is_module, "it asks for a function, which has no parameters"),
     ("mlp_ratio", lambda one: one.is_block, "it has no mlp"),
     ("square", lambda one: not (one.is_self or one.rotation), "its queries and keys are of one length by its contract"),
     ("alike", lambda one: _has_two_widths(one), "it has no second width"),

@@ -183,12 +183,13 @@ def _not_modules(search: Search, definition: Definition) -> list[str]:
 
 
 def _strange(search: Search, shapes: layers.Shapes) -> str | None:
-    """The first weight that the user has named and the code does not have: it would never be set, and be blamed.
+    """The first weight or gate that the user has named and the code does not have: it would never be set, and be blamed.
 
     A bias that it does not have is another matter: the adapter gives it one.
     """
     said = (search.given[role] for role in ROLES if role in search.given)
     paths = [one.weight for one in said if isinstance(one, Layer) and one.weight]
+    paths += search.given.get("gates", ())  # type: ignore[arg-type]
     return next((path for path in paths if layers.of_first_head(path) not in shapes), None)
 
 
