@@ -9,7 +9,7 @@ from tests.readings.test_kinds import HEAD
 
 from attn_kata import catalog
 from attn_kata.errors import UsageError
-from attn_kata.readings import fitting
+from attn_kata.readings import fitting, inference
 
 # Attention over the places of an image (Zhang et al., 2019): narrow queries and keys, no scale, and a gate that begins at 0.
 OVER_PLACES = """
@@ -130,7 +130,74 @@ class Attention(nn.Module):
         out = (q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))).softmax(-1) @ v
         return F.linear(out.transpose(1, 2).reshape(B, T, E), self.out_proj) + self.out_bias
 """
+# The places of an image, the channels last.
+GRID = """
+class Windowless(nn.Module):
+    def __init__(self, dim, num_heads=8):
+        super().__init__()
+        self.num_heads = num_heads
+        self.qkv, self.proj = nn.Linear(dim, dim * 3), nn.Linear(dim, dim)
+
+    def forward(self, x):
+        B, H, W, _ = x.shape
+        qkv = self.qkv(x).reshape(B, H * W, 3, self.num_heads, -1).permute(2, 0, 3, 1, 4)
+        q, k, v = qkv.reshape(3, B * self.num_heads, H * W, -1).unbind(0)
+        weights = (q * q.shape[-1] ** -0.5 @ k.transpose(-2, -1)).softmax(dim=-1)
+        out = (weights @ v).view(B, self.num_heads, H, W, -1).permute(0, 2, 3, 1, 4).reshape(B, H, W, -1)
+        return self.proj(out)
+"""
+# The tokens of each step of a video attend to one another.
+EACH_STEP = """
+class SpaceOnly(nn.Module):
+    def __init__(self, dim, num_heads=8):
+        super().__init__()
+        self.num_heads = num_heads
+        self.qkv, self.proj = nn.Linear(dim, dim * 3), nn.Linear(dim, dim)
+
+    def forward(self, x):
+        B, T, N, C = x.shape
+        qkv = self.qkv(x).reshape(B, T, N, 3, self.num_heads, C // self.num_heads).permute(3, 0, 1, 4, 2, 5)
+        q, k, v = qkv[0], qkv[1], qkv[2]
+        weights = (q @ k.transpose(-2, -1) * (C // self.num_heads) ** -0.5).softmax(dim=-1)
+        return self.proj((weights @ v).transpose(2, 3).reshape(B, T, N, C))
+"""
+# A mask (B, T) or (B, T, 1), and a layer that joins the weights of the heads for who looks at them.
+ALSO_A_COLUMN = ATTEND.replace(
+    "        if mask is not None:\n",
+    "        if mask is not None:\n"
+    "            if len(mask.shape) == 3:\n"
+    "                mask = mask.squeeze(-1)\n"
+    "            mask = mask.unsqueeze(1).repeat(1, self.h * T, 1).reshape(B, self.h, T, T)\n",
+)
+JOINED_WEIGHTS = ATTEND.replace("nn.Module):", "nn.Module):  # the output and the weights").replace(
+    "        return out", "        return out, self.join_linear(weights.permute(0, 2, 3, 1))"
+)
+JOINED_WEIGHTS = JOINED_WEIGHTS.replace(
+    "super().__init__()", "super().__init__()\n        self.join_linear = nn.Linear(n_heads, 1)"
+)
+# A norm of x and one of the context are no two norms of a block.
+TWO_NORMS = """
+class CrossAttention(nn.Module):
+    def __init__(self, d_model, n_heads=8):
+        super().__init__()
+        self.n_heads, self.scale = n_heads, torch.sqrt(torch.tensor(d_model // n_heads, dtype=torch.float32))
+        self.norm1, self.norm2 = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
+        self.q_linear, self.k_linear = nn.Linear(d_model, d_model), nn.Linear(d_model, d_model)
+        self.v_linear, self.out = nn.Linear(d_model, d_model), nn.Linear(d_model, d_model)
+
+    def forward(self, x1, x2):
+        x1, x2 = self.norm1(x1), self.norm2(x2)
+        q = self.q_linear(x1).unflatten(-1, (self.n_heads, -1))
+        k, v = (layer(x2).unflatten(-1, (self.n_heads, -1)) for layer in (self.k_linear, self.v_linear))
+        weights = (torch.einsum("bihd,bjhd->bhij", q, k) / self.scale).softmax(dim=-1)
+        return self.out(torch.einsum("bhij,bjhd->bihd", weights, v).flatten(2))
+"""
 PAIRS = {
+    "a_grid": ("mha", GRID, " * q.shape[-1] ** -0.5", ""),
+    "each_step": ("mha", EACH_STEP, "(C // self.num_heads) ** -0.5", "C ** -0.5"),
+    "also_a_column": ("mha", ALSO_A_COLUMN, " / math.sqrt(self.d)", ""),
+    "joined_weights": ("mha", JOINED_WEIGHTS, "F.softmax(scores, dim=-1)", "F.softmax(scores, dim=-2)"),
+    "two_norms": ("cross_attention", TWO_NORMS, " / self.scale", ""),
     "an_image_with_a_gate": ("self_attention", OVER_PLACES, "@ k, dim=-1)", "@ k, dim=-2)"),
     "every_hth_column": ("qkv_attention", EVERY_HTH_COLUMN, " / self.dim**0.5", ""),
     "a_bias_of_distances": ("mha", BIAS_OF_DISTANCES, "math.sqrt(q.size(-1))", "math.sqrt(C)"),
@@ -145,6 +212,11 @@ PAIRS = {
     "matrices_with_biases": ("mha", PROJECTED_BY_MATRICES, "math.sqrt(q.size(-1))", "math.sqrt(E)"),
 }
 NAMED = {
+    "a_grid": {"scale.missing"},
+    "each_step": {"scale.embed_dim"},
+    "also_a_column": {"scale.missing"},
+    "joined_weights": {"softmax.query_axis"},
+    "two_norms": {"scale.missing"},
     "an_image_with_a_gate": {"softmax.query_axis"},
     "every_hth_column": {"scale.missing"},
     "a_bias_of_distances": {"scale.embed_dim"},
@@ -154,6 +226,9 @@ NAMED = {
     "matrices_with_biases": {"scale.embed_dim"},
 }
 SAID = {
+    "a_grid": "an image, (B, height, width, E)",
+    "each_step": "several sequences for each sample, (B, P, T, E)",
+    "also_a_column": "a mask (B, T)",
     "an_image_with_a_gate": "x and values 8 times as wide as queries and keys",
     "every_hth_column": "head h takes every H-th column, from h on, and gives it back",
     "a_bias_of_distances": "its bias for each distance of two tokens is 0",
@@ -172,6 +247,10 @@ def test_it_is_right_and_a_mistake_beside_it_is_named(name, shared_engine):
 
     assert told(wrong) == NAMED[name]
     assert SAID.get(name, "names") in right.reading["departures"]
+
+
+def test_an_attention_with_a_norm_of_x_and_one_of_the_context_is_no_block():
+    assert inference.kata_of((HEAD + TWO_NORMS).encode(), "CrossAttention")[0] == "cross_attention"
 
 
 def test_heads_that_take_every_hth_column_are_no_convention_for_who_follows_the_contract(shared_engine):

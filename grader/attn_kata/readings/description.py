@@ -318,6 +318,7 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += ["heads after the tokens, (B, T, H, D)" if of_function else "time first"] * (reading.order == "time")
     found += ["channels first, (B, E, T)"] * (reading.order == "channels")
     found += ["an image, (B, E, height, width)"] * (reading.order == "image")
+    found += ["an image, (B, height, width, E)"] * (reading.order == "grid")
     found += ["several sequences for each sample, (B, P, T, E)"] * (reading.order == "groups")
     merged = not contract.is_module and any(value == "H" for _, value in reading.call)
     found += ["the heads side by side, (B, T, H * D)"] * merged

@@ -18,6 +18,7 @@
     causal        whether it always hides later keys                     causal=yes
     order         batch or time first; channels, (B, E, T), or image,
                   (B, E, T, 1), where the channels come before the places;
+                  grid, (B, T, 1, E), an image with its channels last;
                   groups, (B, P, T, E), several sequences                order=time
     dims          how many dimensions q, k, v or x have: 2 for one sequence
                                                                          dims=2
@@ -109,7 +110,7 @@ LAYOUTS = (
     *("left", "right"),  # of an output layer: the columns of the heads' result lie left or right of those of x
 )
 ARRANGEMENTS = ("blocks", "by_head", "innermost", "beside", "features")
-ORDERS = ("batch", "time", "channels", "image", "groups")
+ORDERS = ("batch", "time", "channels", "image", "grid", "groups")
 CHANNELS_FIRST = ("channels", "image")
 ONE_QUERY = ("(B, E)", "(B, 1, E)", "(1, B, E)")  # shapes of the query of code that takes one at a time
 MASKS = ("keep", "hide", "additive", "lengths", "none")

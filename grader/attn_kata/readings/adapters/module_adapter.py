@@ -281,9 +281,11 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
         column = "[..., None]" * (reading.order == "image")
         places = [name for name in contract.inputs if name != "mask"]
         lines += [f"{name} = {name}.transpose(1, 2).contiguous(){column}" for name in places]
+    if reading.order == "grid":
+        lines += [f"{name} = {name}[:, :, None]" for name in contract.inputs if name != "mask"]
     if reading.order == "groups":
-        # With another sequence beside it, which must change nothing.
-        beside = "_torch.stack([{0}, {0}.detach().roll(1, 1)], 1)"
+        # With another sequence beside it, which must change nothing. The same tokens in another order would not be seen.
+        beside = "_torch.stack([{0}, {0}.detach().flip(-1)], 1)"
         lines += [f"{name} = {beside.format(name)}" for name in contract.inputs if name != "mask"]
     if reading.globals:
         lines.append("_inspect.unwrap(_theirs.forward).__globals__.update(self.theirs.sizes_at_module_level)")
@@ -320,6 +322,8 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
         lines.append("out = out.transpose(0, 1)")
     if reading.order in CHANNELS_FIRST:
         lines.append(f"out = out{'.flatten(2)' * (reading.order == 'image')}.transpose(1, 2)")
+    if reading.order == "grid":
+        lines.append("out = out.flatten(1, 2)")
     if reading.order == "groups":
         lines.append("out = out[:, 0]")
     if "o" in contract.layers and not reading.o.weight and not contract.is_block and not reading.no_output:

@@ -11,6 +11,7 @@ from attn_kata.readings.candidates.building import LOOK
 from attn_kata.readings.candidates.layers import Shapes
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Layer, Reading, with_flags
+from attn_kata.readings.source import vocabulary
 from attn_kata.readings.source.structure import Definition, Structure, attention_like, code_of, has_layers_of_attention
 
 _ATTENDS = re.compile(r"softmax|scaled_dot_product|MultiheadAttention", re.IGNORECASE)
@@ -51,7 +52,14 @@ def block_like(structure: Structure) -> list[Definition]:
 
 def whole_blocks(structure: Structure) -> list[Definition]:
     """The blocks that make two norms or more themselves."""
-    return [one for one in block_like(structure) if norms_of(one) > 1]
+    return [one for one in block_like(structure) if norms_of(one) > 1 and not _is_attention_alone(one)]
+
+
+def _is_attention_alone(one: Definition) -> bool:
+    """Whether a class makes q, k, v and o, and beside them nothing but norms, dropout and softmax: of x and of a context."""
+    small = re.compile("^[a-z]|Drop|Softmax")  # a function or a module without weights
+    others = [name for name, made in one.layers.items() if not _is_norm(made) and not small.search(made)]
+    return has_layers_of_attention(one) and all(vocabulary.role_of(name) for name in others)
 
 
 def attentions_first(structure: Structure) -> list[Definition]:

@@ -114,6 +114,8 @@ def with_call(reading: Reading, definition: Definition, structure: Structure, co
         found = [*(replace(one, order="groups") for one in found), *found]
     elif turned[0].order:
         found = turned + found
+    elif contract.is_self and layouts.four_sizes(definition):
+        found = [replace(one, order=order) for order in ("groups", "grid") for one in found] + found
     elif of_any_rank:
         return found
     elif (first := layouts.time_first_anywhere(definition, structure)) is not False:

@@ -28,6 +28,7 @@ def with_layers(
         if len(shape) > 1
         and not _in_bypassed(path, reading)
         and not _is_bias(path, shapes)
+        and not _is_between_heads(shape)
         and not positions.is_off(path, reading.unturned)
     }
     if not weights:  # who calls it makes q, k and v, and what becomes of the result
@@ -190,6 +191,11 @@ def of_first_head(path: str) -> str:
 def _is_bias(path: str, shapes: Shapes) -> bool:
     """Whether it is the bias beside a weight; one of each head has two dimensions."""
     return path.endswith(".bias") and f"{path.removesuffix('bias')}weight" in shapes
+
+
+def _is_between_heads(shape: tuple[int, ...]) -> bool:
+    """Whether a weight has no size but that of the heads: it mixes or joins what the heads give, as their weights."""
+    return LOOK["H"] in shape and set(shape) <= {1, LOOK["H"]}
 
 
 def _in_bypassed(path: str, reading: Reading) -> bool:

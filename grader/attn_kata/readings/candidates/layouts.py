@@ -20,6 +20,13 @@ def has_groups(definition: Definition, structure: Structure) -> bool:
     return _OF_GROUPS.search(structure.reached(definition)) is not None
 
 
+def four_sizes(definition: Definition) -> bool:
+    """Whether the code takes the shape of an input of its call apart in four: `B, H, W, C = x.shape`."""
+    inputs = "|".join(re.escape(one.name) for one in definition.call)
+    taken = rf"(?m)^\s*\(?\w+(?:\s*,\s*\w+){{3}}\)?\s*=\s*(?:{inputs})\.(?:shape|size\(\))\s*$"
+    return bool(inputs) and re.search(taken, code_of(definition.reached)) is not None
+
+
 _PLACES = re.compile(r"l$|l_|len|seq|t$|t_|time|n_?(?:points|tokens)$")
 
 

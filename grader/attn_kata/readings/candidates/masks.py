@@ -255,5 +255,9 @@ def _shapes(text: str, name: str) -> list[str]:
     own = re.escape(name)
     asked = re.finditer(rf"(?:\b{own}\.(?:dim\(\)|ndim)|len\({own}\.shape\))\s*==\s*(\d)", text)
     widened = rf"\b{own}\s*=\s*{own}\.unsqueeze\("  # before it is asked
-    ranks = {int(one[1]) - len(re.findall(widened, text[: one.start()])) for one in asked}
+    squeezed = re.compile(rf"\s*:\s*{own}\s*=\s*{own}\.squeeze\(")  # (B, T, 1) is one more way to say (B, T)
+    ranks = {
+        int(one[1]) - len(re.findall(widened, text[: one.start()])) - bool(squeezed.match(text, one.end()))
+        for one in asked
+    }
     return [shape for shape in every if not ranks or shape == "any" or shape.count(",") + 1 in ranks]
