@@ -36,6 +36,8 @@ CODE = "class Attend(nn.Module):\n    def forward(self, q, k, v):\n        retur
         ("TypeError", "sqrt(): argument 'input' (position 1) must be Tensor, not int", "numerics.root_of_number"),
         ("TypeError", "softmax(): argument 'input' (position 1) must be Tensor, not int", "python.arguments"),
         ("TypeError", "relu(): argument 'input' (position 1) must be Tensor, not int", None),
+        ("TypeError", "expected Tensor as element 2 in argument 0, but got int", "python.arguments"),
+        ("TypeError", "expected Tensor as element 1 in argument 0, but got NoneType", None),
         ("TypeError", "unsupported operand type(s) for /: 'Tensor' and 'NoneType'", None),
         (
             "RuntimeError",
@@ -145,3 +147,59 @@ def test_a_helper_of_another_file_may_take_what_stands_for_it_does_not(imports, 
     )
 
     assert own_exceptions.mistake(raised, f"{imports}{CODE}        {call}\n", call) == named
+
+
+TOO_FEW = "Expected size for first two dimensions of batch2 tensor to be: [6, 7] but got: [6, 5]."
+SPLIT_ALIKE = """
+def split(x):
+    return x.view(2, -1, 3, 4).permute(0, 2, 1, 3)
+
+class Attend(nn.Module):
+    def forward(self, query, key, value):
+        q = split(self.q(query))
+        k = split(self.k(key))
+        {turned}
+        scores = {product}
+        return scores
+"""
+IN_A_FUNCTION = """
+def attend(queries, keys, values):
+    turned = keys.permute(0, 2, 1, 3)
+    scores = torch.matmul(queries, turned)
+    return scores.softmax(-1) @ values
+"""
+TOGETHER = """
+class Attend(nn.Module):
+    def forward(self, x):
+        q, k, v = (w(x).view(2, -1, 3, 4) for w in (self.q, self.k, self.v))
+        q = q.transpose(1, 2)
+        k = k.transpose(1, 2)
+        scores = q * self.scale @ k.transpose(1, 2)
+        return scores
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "named"),
+    [
+        (SPLIT_ALIKE, "q @ k.permute(1, 2, 0)", "score.wrong_transpose"),
+        (SPLIT_ALIKE, "torch.matmul(q / 2, k.permute(0, 2, 3, 1))", "score.wrong_transpose"),
+        (SPLIT_ALIKE, "torch.bmm(q, k.permute((1, 2, 0)))", "score.wrong_transpose"),
+        (SPLIT_ALIKE, "q @ k.permute(0, 1, 3, 2)", None),  # what raises is another thing
+        (SPLIT_ALIKE, "q @ k.transpose(-1, -2)", None),
+        (SPLIT_ALIKE, "q.permute(0, 2, 1, 3) @ k.permute(0, 2, 3, 1)", None),
+        (SPLIT_ALIKE, "q @ value.permute(1, 2, 0)", None),  # which was made otherwise
+        (IN_A_FUNCTION, "torch.matmul(queries, turned)", "score.wrong_transpose"),
+        (IN_A_FUNCTION.replace("0, 2, 1, 3", "0, 1, 3, 2"), "torch.matmul(queries, turned)", None),
+        (TOGETHER, "q * self.scale @ k.transpose(1, 2)", "score.wrong_transpose"),
+        (TOGETHER.replace("        k = k.transpose(1, 2)\n", ""), "q * self.scale @ k.transpose(1, 2)", None),
+    ],
+)
+@pytest.mark.parametrize(
+    "text", [TOO_FEW, "The size of tensor a (6) must match the size of tensor b (4) at non-singleton dimension 1"]
+)
+def test_keys_that_are_transposed_so_that_no_queries_fit_are_named(code, line, named, text):
+    said = f"scores = {line}"
+    raised = Raised(types=("RuntimeError",), text=text, frames=((3, "forward"),))
+
+    assert own_exceptions.mistake(raised, code.format(turned="pass", product=line), said) == named

@@ -192,7 +192,90 @@ class CrossAttention(nn.Module):
         weights = (torch.einsum("bihd,bjhd->bhij", q, k) / self.scale).softmax(dim=-1)
         return self.out(torch.einsum("bhij,bjhd->bihd", weights, v).flatten(2))
 """
+# The latents make the queries; keys and values are of x and of the latents.
+LATENTS = """
+class PerceiverAttention(nn.Module):
+    def __init__(self, *, dim, dim_head=64, heads=8):
+        super().__init__()
+        self.heads, self.scale = heads, dim_head**-0.5
+        self.norm_media, self.norm_latents = nn.LayerNorm(dim), nn.LayerNorm(dim)
+        self.to_q = nn.Linear(dim, heads * dim_head, bias=False)
+        self.to_kv = nn.Linear(dim, heads * dim_head * 2, bias=False)
+        self.to_out = nn.Linear(heads * dim_head, dim, bias=False)
+
+    def forward(self, x, latents):
+        x, latents = self.norm_media(x), self.norm_latents(latents)
+        q = self.to_q(latents)
+        k, v = self.to_kv(torch.cat((x, latents), dim=-2)).chunk(2, dim=-1)
+        q, k, v = (one.unflatten(-1, (self.heads, -1)).transpose(1, 2) for one in (q, k, v))
+        weights = (q * self.scale @ k.transpose(-2, -1)).softmax(dim=-1)
+        return self.to_out((weights @ v).transpose(1, 2).flatten(2))
+"""
+# A vector for each distance, by which queries find a bias (Huang et al., 2018).
+VECTORS_OF_DISTANCES = """
+class RelativeAttention(nn.Module):
+    def __init__(self, d_model, num_heads, max_len=1024):
+        super().__init__()
+        self.max_len, self.num_heads = max_len, num_heads
+        self.key, self.value, self.query = (nn.Linear(d_model, d_model) for _ in range(3))
+        self.Er = nn.Parameter(torch.randn(max_len, d_model // num_heads))
+        self.register_buffer("mask", torch.tril(torch.ones(max_len, max_len))[None, None])
+
+    def forward(self, x):
+        B, T, _ = x.shape
+        q, k, v = (w(x).reshape(B, T, self.num_heads, -1).transpose(1, 2) for w in (self.query, self.key, self.value))
+        moved = F.pad(q @ self.Er[self.max_len - T :].transpose(0, 1), (1, 0))
+        moved = moved.reshape(B, self.num_heads, T + 1, T)[:, :, 1:]
+        scores = (q @ k.transpose(-2, -1) + moved) / math.sqrt(q.size(-1))
+        scores = scores.masked_fill(self.mask[:, :, :T, :T] == 0, float("-inf"))
+        return (scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, -1)
+"""
+# torch's attention is the default, and there is code of its own.
+READY_MADE_BY_DEFAULT = """
+class SelfAttention(nn.Module):
+    def __init__(self, n_emb, n_heads, tgt_size, use_pytorch_mha=True):
+        super().__init__()
+        self.use_pytorch_mha, self.n_heads = use_pytorch_mha, n_heads
+        if use_pytorch_mha:
+            self.mha = nn.MultiheadAttention(n_emb, n_heads, batch_first=True)
+            self.register_buffer("hidden", ~torch.tril(torch.ones(tgt_size, tgt_size, dtype=torch.bool)))
+        else:
+            self.Wqkv, self.proj = nn.Linear(n_emb, 3 * n_emb), nn.Linear(n_emb, n_emb)
+            self.register_buffer("tril", torch.tril(torch.ones(tgt_size, tgt_size)))
+
+    def forward(self, x):
+        B, T, C = x.shape
+        if self.use_pytorch_mha:
+            return self.mha(x, x, x, attn_mask=self.hidden[:T, :T])[0]
+        q, k, v = (one.view(B, T, self.n_heads, -1).transpose(1, 2) for one in self.Wqkv(x).chunk(3, dim=-1))
+        scores = (q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))).masked_fill(self.tril[:T, :T] == 0, float("-inf"))
+        return self.proj((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, C))
+"""
+# Lazy layers, as in newer editions of a textbook.
+LAZY_SCORE = """
+class AdditiveAttention(nn.Module):
+    def __init__(self, num_hiddens, dropout):
+        super().__init__()
+        self.W_k = nn.LazyLinear(num_hiddens, bias=False)
+        self.W_q = nn.LazyLinear(num_hiddens, bias=False)
+        self.w_v = nn.LazyLinear(1, bias=False)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, queries, keys, values):
+        queries, keys = self.W_q(queries), self.W_k(keys)
+        scores = self.w_v(torch.tanh(queries.unsqueeze(2) + keys.unsqueeze(1))).squeeze(-1)
+        return torch.bmm(self.dropout(F.softmax(scores, dim=-1)), values)
+"""
 PAIRS = {
+    "latents": ("mha", LATENTS, " * self.scale", ""),
+    "vectors_of_distances": ("mha", VECTORS_OF_DISTANCES, "math.sqrt(q.size(-1))", "q.size(-1)"),
+    "ready_made_by_default": ("mha", READY_MADE_BY_DEFAULT, "math.sqrt(q.size(-1))", "math.sqrt(C)"),
+    "lazy_layers": (
+        "additive_attention",
+        LAZY_SCORE,
+        "torch.tanh(queries.unsqueeze(2) + keys.unsqueeze(1))",
+        "queries.unsqueeze(2) + keys.unsqueeze(1)",
+    ),
     "a_grid": ("mha", GRID, " * q.shape[-1] ** -0.5", ""),
     "each_step": ("mha", EACH_STEP, "(C // self.num_heads) ** -0.5", "C ** -0.5"),
     "also_a_column": ("mha", ALSO_A_COLUMN, " / math.sqrt(self.d)", ""),
@@ -212,6 +295,10 @@ PAIRS = {
     "matrices_with_biases": ("mha", PROJECTED_BY_MATRICES, "math.sqrt(q.size(-1))", "math.sqrt(E)"),
 }
 NAMED = {
+    "latents": {"scale.missing"},
+    "vectors_of_distances": {"scale.no_sqrt"},
+    "ready_made_by_default": {"scale.embed_dim"},
+    "lazy_layers": {"additive.no_tanh"},
     "a_grid": {"scale.missing"},
     "each_step": {"scale.embed_dim"},
     "also_a_column": {"scale.missing"},
@@ -226,6 +313,9 @@ NAMED = {
     "matrices_with_biases": {"scale.embed_dim"},
 }
 SAID = {
+    "latents": "no tokens in x, to which it attends too",
+    "vectors_of_distances": "its bias for each distance of two tokens is 0",
+    "lazy_layers": "its lazy layers get their widths when they are made",
     "a_grid": "an image, (B, height, width, E)",
     "each_step": "several sequences for each sample, (B, P, T, E)",
     "also_a_column": "a mask (B, T)",
@@ -251,6 +341,71 @@ def test_it_is_right_and_a_mistake_beside_it_is_named(name, shared_engine):
 
 def test_an_attention_with_a_norm_of_x_and_one_of_the_context_is_no_block():
     assert inference.kata_of((HEAD + TWO_NORMS).encode(), "CrossAttention")[0] == "cross_attention"
+
+
+def test_a_flag_with_the_name_of_a_group_makes_no_groups():
+    text = ATTEND.replace("width, n_heads):", "width, n_heads, one_kv_head=False):")
+
+    assert inference.kata_of((HEAD + text).encode())[0] == "mha"
+
+
+@pytest.mark.parametrize("flag", ["use_alibi", "use_talking_heads"])
+def test_what_a_flag_turns_on_beside_the_contract_is_turned_off(flag, shared_engine):
+    text = ATTEND.replace("width, n_heads):", f"width, n_heads, {flag}=True):").replace(
+        "        self.h, self.d =",
+        f"        self.more = nn.Conv2d(n_heads, n_heads, 1) if {flag} else nn.Identity()\n        self.h, self.d =",
+    )
+    text = text.replace("F.softmax(scores, dim=-1)", "F.softmax(self.more(scores), dim=-1)")
+    report = graded(shared_engine, text)
+
+    assert report.outcome == "passed", report.ungraded_because
+    assert f"{flag} = False" in next(line["value"] for line in report.reading["lines"] if line["what"] == "built with")
+
+
+def test_the_layers_of_code_that_gets_its_width_from_a_name_of_a_length_are_read(shared_engine):
+    text = """
+embedding_len = 32
+
+
+class Attend(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.to_q, self.to_k, self.to_v = (nn.Linear(embedding_len, embedding_len) for _ in range(3))
+
+    def forward(self, x):
+        q, k, v = self.to_q(x), self.to_k(x), self.to_v(x)
+        return torch.bmm(F.softmax(torch.bmm(q, k.transpose(1, 2)) / math.sqrt(q.size(-1)), dim=2), v)
+"""
+    _, wrong = right_and_wrong(shared_engine, "self_attention", text, " / math.sqrt(q.size(-1))", "")
+
+    assert told(wrong) == {"scale.missing"}
+
+
+def test_one_sequence_at_a_time_may_give_its_weights_too(shared_engine):
+    text = """
+class Attend(nn.Module):
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.h, self.d = n_heads, d_model // n_heads
+        self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(d_model, d_model) for _ in range(4))
+
+    def forward(self, query, key, value):
+        q, k, v = (
+            w(one).view(-1, self.h, self.d).transpose(0, 1)
+            for w, one in ((self.w_q, query), (self.w_k, key), (self.w_v, value))
+        )
+        weights = F.softmax(q @ k.transpose(-2, -1) / math.sqrt(self.d), dim=-1)
+        out = self.w_o((weights @ v).transpose(0, 1).reshape(-1, self.h * self.d))
+        return out, weights
+"""
+    source = (HEAD + text).encode()
+    single = shared_engine.grade("qkv_attention", source, attempt="mine.py", reads=True, flags=("dims=2",))
+    wrong = source.replace(b"return out, weights", b"return out, weights * 2")
+    other = shared_engine.grade("qkv_attention", wrong, attempt="mine.py", reads=True, flags=("dims=2",))
+
+    assert single.outcome == "passed", single.ungraded_because
+    assert "weights" in {one.property for one in single.findings if one.outcome == "passed"}
+    assert other.outcome != "passed"
 
 
 def test_heads_that_take_every_hth_column_are_no_convention_for_who_follows_the_contract(shared_engine):

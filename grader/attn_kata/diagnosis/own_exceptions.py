@@ -7,6 +7,7 @@ import re
 
 import torch
 
+from attn_kata.diagnosis import transposed_keys
 from attn_kata.properties.failures import Raised
 
 IDS = (
@@ -17,6 +18,7 @@ IDS = (
     "python.arguments",
     "numerics.root_of_number",
     "score.not_transposed",
+    "score.wrong_transpose",
 )
 
 TOO_EARLY = re.compile(r"cannot assign (?:module|parameter)s? before Module\.__init__\(\) call")
@@ -38,6 +40,8 @@ NOT_CALLED = re.compile(r"'(?:builtin_function_or_method|method)' object has no 
 # The functions of torch take no number: torch.sqrt(q.size(-1)).
 ROOT_OF_A_NUMBER = re.compile(r"^(r?sqrt)\(\): argument 'input' \(position 1\) must be Tensor, not (?:int|float)$")
 OF_A_COMBINATION = re.compile(r"received an invalid combination of arguments - got \(([^()]*)\)")
+# torch.cat((hidden, outputs, 2))
+NO_TENSOR_JOINED = re.compile(r"^expected Tensor as element \d+ in argument 0, but got (?:int|float|str|bool)$")
 # torch.transpose(2, 3)
 NO_TENSOR = re.compile(r"^(\w+)\(\): argument 'input' \(position 1\) must be Tensor, not int$")
 OF_A_PRODUCT = re.compile(r"Expected size for first two dimensions of batch2 tensor")
@@ -194,13 +198,15 @@ def mistake(raised: Raised, code: str, line: str = "") -> str | None:
         return None
     if kind == "TypeError" and (of_a_call or lacks_a_tensor(text, code) or names_what_is_not_there(text)):
         return "python.arguments"
+    if kind == "TypeError" and NO_TENSOR_JOINED.search(text):
+        return "python.arguments"
     if no_such_dimension(text) or joins_unexpanded(text, line, code):
         return "python.arguments"
     if OF_A_PRODUCT.search(text) and re.search(PRODUCT, code) and not LAYS_OUT.search(code):
         return "score.not_transposed"
     if has_keys_as_they_come(text, line, code):
         return "score.not_transposed"
-    return None
+    return "score.wrong_transpose" if transposed_keys.is_wrong(text, line, code) else None
 
 
 def _is_imported(name: str, code: str) -> bool:

@@ -304,6 +304,8 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += [f"its mask is not tried ({untried})" if untried else "takes no mask"] * (
         reading.mask == "none" and (place is not None or bool(untried))
     )
+    beside = [name for name, value in reading.call if value == "no_tokens"]
+    found += [f"no tokens in {name}, to which it attends too" for name in beside]
     found += ["takes a mask"] * (place is None and any(value == "mask" for _, value in reading.call))
     found += ["True hides"] * (reading.mask == "hide") + ["an additive mask"] * (reading.mask == "additive")
     found += [f"a mask {reading.shape}"] * (
@@ -359,7 +361,7 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += ["a batch of one only"] * reading.one_sample
     found += ["one token at a time"] * reading.by_token
     found += ["rounds"] * reading.unrounded
-    found += ["its lazy layers are as wide as x"] * reading.lazy
+    found += ["its lazy layers get their widths when they are made"] * bool(reading.lazy)
     found += ["its mask hides queries too"] * reading.hides_queries
     found += ["a dropout rate of its own"] * bool(reading.rates)
     if reading.places and not contract.returns:

@@ -83,6 +83,10 @@ def methods_of(source: bytes) -> Iterator[tuple[str, str, str]]:
         yield from itertools.islice(katas_of(source, name), 1)
 
 
+# A layer that gives one number, also a lazy one.
+_TO_ONE = r"Linear\([^()]*,\s*(?:out_features\s*=\s*)?1\b|LazyLinear\(\s*(?:out_features\s*=\s*)?1\b"
+
+
 def _scores(definition: Definition, text: str) -> list[str]:
     """The katas with a learned score that it may be: one of a query and keys, without heads."""
     given = scores.inputs(definition)
@@ -100,7 +104,7 @@ def _scores(definition: Definition, text: str) -> list[str]:
     )
     if scores.layers_after(definition):  # they have no part in the score
         text = scores.with_softmax(text, definition).rpartition("softmax")[0]
-    has_vector = re.search(r"Linear\([^()]*,\s*1\b|Parameter\(|\.(?!view)[vV]\w*\(", text) is not None
+    has_vector = re.search(rf"{_TO_ONE}|Parameter\(|\.(?!view)[vV]\w*\(", text) is not None
     squashes = re.search(r"\btanh\b", text, re.IGNORECASE) is not None
     # ReLU in the place of tanh, as in code for image captions; with layers alone it may be any network's.
     squashes |= has_vector and re.search(r"\brelu\b", text, re.IGNORECASE) is not None
@@ -126,7 +130,7 @@ def _pools_by_a_vector(definition: Definition, text: str) -> bool:
     """Whether a class without heads compares its one input with a vector: tanh(W x + b) · v, as for classifying texts."""
     made = [one for one in definition.layers.values() if one in ("Linear", "Parameter")]
     has_heads = "H" in [vocabulary.size_in(one.name, text) for one in definition.build]
-    has_vector = re.search(r"Linear\([^()]*,\s*1\b|Parameter\(", text) is not None
+    has_vector = re.search(rf"{_TO_ONE}|Parameter\(", text) is not None
     squashes = re.search(r"\btanh\b", text, re.IGNORECASE) is not None
     return 2 <= len(made) <= 3 and has_vector and squashes and not has_heads and "softmax" in definition.text.lower()
 
@@ -173,7 +177,8 @@ def _nearest(definition: Definition, found: Structure) -> list[str]:
         return ["qkv_attention"] if splits else ["sdpa"]
     if _scores(definition, text):
         return _scores(definition, text)
-    sizes = [vocabulary.size_in(one.name, text) for one in definition.build]
+    numbers = [one.name for one in definition.build if one.default not in ("True", "False")]  # one_kv_head=False
+    sizes = [vocabulary.size_in(name, text) for name in numbers]
     reads = {name for one in found.reach(definition) for name in one.reads}
     sizes += [vocabulary.size_in(part, text) for part in (*definition.config_names, *(found.globals & reads))]
     heads = (

@@ -56,7 +56,8 @@
     joins         whether a function returns its heads side by side      joins=yes
     processor     whether what it puts on a GPU stays on the processor   processor=yes
     unrounded     whether what it rounds stays as it is                  unrounded=yes
-    lazy          whether its lazy layers are as wide as x               lazy=yes
+    lazy          the widths that its lazy layers get, in the order in
+                  which they are made; the last one for the rest         lazy=E or lazy=C,I,D
     mlp_ratio     how many times as wide as x the mlp is                 mlp_ratio=4
     head_width    how wide a head is, where the code has a number        head_width=64
     narrow        how many times as wide as its queries x and values are narrow=8
@@ -110,6 +111,7 @@ LAYOUTS = (
     *("left", "right"),  # of an output layer: the columns of the heads' result lie left or right of those of x
 )
 ARRANGEMENTS = ("blocks", "by_head", "innermost", "beside", "features")
+_WIDTHS = ("E", "C", "I", "D", "V", "M")
 ORDERS = ("batch", "time", "channels", "image", "grid", "groups")
 CHANNELS_FIRST = ("channels", "image")
 ONE_QUERY = ("(B, E)", "(B, 1, E)", "(1, B, E)")  # shapes of the query of code that takes one at a time
@@ -133,7 +135,7 @@ _PATH = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)?")
 _VALUE = re.compile(
     r"[EHDCIVGMpLxqkv]|L[+-]1|H//G|I//D|(?:1/)?sqrt\(D\)|config|tokens_padded_by_\w+|lengths|max_len|context|mask|training|module"
     r"|\((?:[EHDL1]|\d+),(?:[EHDL1]|\d+)\)|query|key|value|qkv|cache|turns|cos|sin|angles|'[\w-]+'"
-    r"|masked|positions|places(?:_of_sample)?|like|base|turns|device|dtype|nothing_dropped|no_turn|linear|logger|True|False|None|-?\d+(?:\.\d+)?(?:e-?\d+)?"
+    r"|masked|positions|places(?:_of_sample)?|like|base|turns|device|dtype|nothing_dropped|no_tokens|no_turn|linear|logger|True|False|None|-?\d+(?:\.\d+)?(?:e-?\d+)?"
 )
 _PLACE = r"(?:\d{1,2}|[^\W\d]\w*)"
 _PARAMETER = re.compile(r"(?:\*\.)?[^\W\d]\w*(?:\.(?:\w+|\*))*")
@@ -231,7 +233,7 @@ class Reading:
     joins: bool = False
     processor: bool = False
     unrounded: bool = False
-    lazy: bool = False
+    lazy: tuple[str, ...] = ()
     mlp_ratio: int = 0
     head_width: int = 0
     narrow: int = 0
@@ -395,6 +397,11 @@ def _value(key: str, text: str) -> dict[str, object]:
         if not all(map(is_path, names)):
             raise ValueError("it is one name or several, with commas")
         return {key: names}
+    if key == "lazy":
+        widths = tuple(part.strip() for part in text.split(","))
+        if not set(widths) <= set(_WIDTHS):
+            raise ValueError(f"it is one width or several, with commas: {', '.join(_WIDTHS)}")
+        return {key: widths}
     if key in (
         "causal",
         "residual",
@@ -411,7 +418,6 @@ def _value(key: str, text: str) -> dict[str, object]:
         "joins",
         "processor",
         "unrounded",
-        "lazy",
         "float32",
         "full_precision",
         "hides_queries",

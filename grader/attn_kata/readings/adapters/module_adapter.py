@@ -296,14 +296,17 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
         together = ", ".join(inputs)
         each = f"{together} in zip({together})" if len(inputs) > 1 else f"{first} in {first}"
         lines += [
-            f"outs = [{reading.part(f'self.theirs({arguments(reading)})')} for {each}]",
+            f"returned = [self.theirs({arguments(reading)}) for {each}]",
+            f"outs = [{reading.part('one')} for one in returned]",
             "if not isinstance(outs[0], _torch.Tensor):",
-            "    return outs[0]",
+            f"    return outs[0]{', weights' * bool(contract.returns)}",
             "out = _torch.stack(outs)",
         ]
+        if len(reading.places) > 1:
+            lines.append(f"weights = _torch.stack([{reading.part('one', 1)} for one in returned])")
     else:
         lines.append(f"out = self.theirs({arguments(reading)})")
-    if len(reading.places) > 1:
+    if len(reading.places) > 1 and reading.dims != 2:
         lines.append(f"weights = {reading.part('out', 1)}")
     if reading.places and reading.dims != 2 and not reading.by_token:
         lines.append(f"out = {reading.part('out')}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attn_kata.readings.candidates import gates, positions, unregistered
+from attn_kata.readings.candidates import gates, lazy, positions, unregistered
 from attn_kata.readings.reading import Reading
 
 BUILDER = "build_theirs"
@@ -30,9 +30,10 @@ def builder(reading: Reading) -> str:
     if reading.off:  # while it is built there is no ready-made attention, so that the code makes what it needs without
         before.append("ready = _nn.functional.__dict__.pop('scaled_dot_product_attention', None)")
         after.append("_nn.functional.scaled_dot_product_attention = ready")
-    if reading.lazy:  # layers that would learn their width from the first input, and have no weights before
-        before.append("lazy, _nn.LazyLinear = _nn.LazyLinear, lambda *given, **named: _nn.Linear(E, *given, **named)")
-        after.append("_nn.LazyLinear = lazy")
+    if reading.lazy:
+        of_lazy = lazy.lines(reading.lazy)
+        before += of_lazy[0]
+        after += of_lazy[1]
     if reading.bypassed:  # norms are left out, and the groups of this one may not divide the width
         before.append("norm, _nn.GroupNorm = _nn.GroupNorm, lambda *given, **named: _nn.Identity()")
         after.append("_nn.GroupNorm = norm")
@@ -144,5 +145,8 @@ def _size(value: str) -> str:
 def arguments(reading: Reading) -> str:
     """The arguments of the call of the code."""
     no_mask = {"mask": "None", "masked": "False"} if reading.mask == "none" else {"masked": "mask is not None"}
-    given = [(name, {"qkv": "(x, x, x)", **no_mask}.get(value, value)) for name, value in reading.call]
+    given = [
+        (name, {"qkv": "(x, x, x)", "no_tokens": "x[:, :0]", **no_mask}.get(value, value))
+        for name, value in reading.call
+    ]
     return ", ".join(f"{name}={_size(value)}" for name, value in given)

@@ -40,6 +40,8 @@ def symbol_of(parameter: Parameter, definition: Definition, text: str, contract:
         return words[0]
     if parameter.default == "False" and _SCALES.fullmatch(parameter.name.lower()):
         return "True"  # whether the scores are divided
+    if parameter.default == "True" and READY_MADE.search(parameter.name) and _has_its_own_softmax(text):
+        return "False"  # another path, which calls what is ready-made
     if parameter.default in ("True", "False") and symbol not in ("True", "False", "None"):
         return None  # a flag with the name of a size: talking_heads=False
     if symbol is None:
@@ -62,6 +64,14 @@ def symbol_of(parameter: Parameter, definition: Definition, text: str, contract:
     if symbol == "E" and "I" in [each for each, _ in contract.arguments] and not contract.has_score:
         symbol = _end_of_layers(parameter.name, definition, text) or symbol
     return _for_contract(symbol, parameter.name, [one.name for one in definition.build], contract, parameter.default)
+
+
+# A flag that chooses an attention that is ready-made: use_flash, use_pytorch_mha, fused_attn.
+READY_MADE = re.compile(r"(?i)flash|sdpa|fused|efficient|optimi[sz]ed|torch|native|built_?in|xformers")
+
+
+def _has_its_own_softmax(text: str) -> bool:
+    return re.search(r"softmax\(|\.exp\(|Softmax\(", code_of(text)) is not None
 
 
 def _is_switch(name: str, definition: Definition) -> bool:

@@ -59,7 +59,10 @@ def _is_attention_alone(one: Definition) -> bool:
     """Whether a class makes q, k, v and o, and beside them nothing but norms, dropout and softmax: of x and of a context."""
     small = re.compile("^[a-z]|Drop|Softmax")  # a function or a module without weights
     others = [name for name, made in one.layers.items() if not _is_norm(made) and not small.search(made)]
-    return has_layers_of_attention(one) and all(vocabulary.role_of(name) for name in others)
+    return has_layers_of_attention(one) and all(_OF_SEVERAL.search(name) or vocabulary.role_of(name) for name in others)
+
+
+_OF_SEVERAL = re.compile(r"(?i)qkv|kv|c_attn|in_proj|qk")  # one layer for two or three of q, k and v
 
 
 def attentions_first(structure: Structure) -> list[Definition]:

@@ -8,7 +8,16 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from attn_kata.readings.candidates import arguments, dropouts, gates, head_counts, layouts, positions, unregistered
+from attn_kata.readings.candidates import (
+    arguments,
+    dropouts,
+    gates,
+    head_counts,
+    layouts,
+    lazy,
+    positions,
+    unregistered,
+)
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Pairs, Reading
 from attn_kata.readings.source import usage, vocabulary
@@ -41,7 +50,7 @@ def buildings(definition: Definition, structure: Structure, contract: Contract) 
     common = replace(
         empty, globals=globals_, off=_off(reach), bypassed=dropouts.bypassed(definition, structure, contract)
     )
-    common = replace(common, lazy="LazyLinear" in text, unrounded=_ROUNDS.search(code_of(text)) is not None)
+    common = replace(common, lazy=lazy.widths(text, contract), unrounded=_ROUNDS.search(code_of(text)) is not None)
     if contract.is_module:
         caches = positions.caches(definition)
         common = replace(common, unturned=positions.unturned(definition, structure), caches=caches)
@@ -222,8 +231,9 @@ def _beside_one_head(globals_: Pairs, definition: Definition, reach: list[Defini
         return globals_
     names = [one.name for one in definition.build] + [name for one in reach for name in one.config_names]
     names += [name.rpartition(".")[2] for name, _ in globals_]
-    if "D" not in map(vocabulary.size_of, names):
-        return globals_
+    if "D" not in map(vocabulary.size_of, names):  # one width for all, where the constructor takes none
+        takes_one = {"E", "I", "D", "V"} & {vocabulary.size_of(one.name) for one in definition.build}
+        return globals_ if takes_one else tuple((name, "D" if value == "E" else value) for name, value in globals_)
     return tuple((name, "I" if value == "E" else value) for name, value in globals_)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from attn_kata.readings.candidates import layouts, positions, roles, scores, triangles
+from attn_kata.readings.candidates import arguments, layouts, positions, roles, scores, triangles
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Pairs, Reading
 from attn_kata.readings.source import vocabulary
@@ -171,9 +171,12 @@ def _call(definition: Definition, contract: Contract, *, mask: bool) -> Pairs:
     inputs = roles.call_inputs(definition)
     pairs = []
     given = _given(inputs, contract)
+    beside = roles.beside_its_own(definition) if contract.is_self else None
     for parameter in definition.call:
         name = parameter.name
-        if name in given:
+        if beside is not None and name == beside[0]:
+            pairs.append((name, "no_tokens"))
+        elif name in given:
             if given[name] != "mask":
                 pairs.append((name, given[name]))
             elif mask:
@@ -191,7 +194,7 @@ def _call(definition: Definition, contract: Contract, *, mask: bool) -> Pairs:
                 pairs.append((name, "None"))
             elif about != "0" or parameter.default is None:
                 pairs.append((name, about))
-        elif parameter.default == "True" and re.search(r"flash|sdpa|fused|efficient|optimi[sz]ed", name.lower()):
+        elif parameter.default == "True" and arguments.READY_MADE.search(name):
             pairs.append((name, "False"))  # another path, which calls what is ready-made
         elif ("p" not in contract.inputs and _is_callers_dropout(parameter, definition)) or (
             "drop" in name.lower() and re.search(r"Module|Dropout", parameter.annotation) and parameter.default is None

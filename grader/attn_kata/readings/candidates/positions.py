@@ -181,7 +181,11 @@ def unturned(definition: Definition, structure: Structure) -> tuple[str, ...]:
 BIAS_NOT_GRADED = (
     "Its bias for each distance of two tokens is 0 here: how it is found, and where it is added, is not graded"
 )
-_NAME_OF_BIAS = re.compile(r"(?i)\w*rel\w*_?(?:pos|att)\w*bias\w*|rel\w*_bias(?:es)?|pos\w*_bias(?:es)?")
+# Also one vector for each distance, by which the bias of a query is found: Er (Huang et al., 2018), rel_pos_h.
+_NAME_OF_BIAS = re.compile(
+    r"(?i)\w*rel\w*_?(?:pos|att)\w*bias\w*|rel\w*_bias(?:es)?|pos\w*_bias(?:es)?"
+    r"|(?-i:Er|E_r|E_rel)|rel(?:ative)?_?(?:pos(?:ition)?\w*|emb\w*|dist\w*)"
+)
 _TABLES_OF_BIASES = ("Parameter", "Embedding")
 
 

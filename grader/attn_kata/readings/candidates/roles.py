@@ -52,12 +52,31 @@ def call_inputs(definition: Definition) -> dict[str, str]:
             found[open_[0]] = "context"
         elif takes == {"q"} and _layers_that_take(of_x[0], definition.reached) == {"k", "v"}:
             found |= {open_[0]: "x", of_x[0]: "context"}
+    beside = beside_its_own(definition)
+    if beside is not None:  # the keys are those of both inputs
+        found = {name: what for name, what in found.items() if what == "mask"} | {beside[1]: "x"}
     if [what for what in found.values() if what != "mask"] == ["context"] and not open_:
         found = {name: "x" if what == "context" else what for name, what in found.items()}  # forward(self, z)
     taken = [name for name, what in found.items() if what == "mask"]
     # Of several masks, the one of the keys or the scores: a mask of the queries hides nothing.
     kept = next((name for name in taken if not name.lower().startswith("q")), taken[0] if taken else None)
     return {name: what for name, what in found.items() if what != "mask" or name == kept}
+
+
+def beside_its_own(definition: Definition) -> tuple[str, str] | None:
+    """Two inputs of which the second makes the queries, and both together the keys: cat((x, latents), dim=-2); or None.
+
+    So the latents of Perceiver Resampler (Alayrac et al., 2022).
+    """
+    names = [one.name for one in definition.call if one.default is None]
+    joined = r"\bcat\(\s*[\[(]\s*(\w+)\s*,\s*(\w+)\s*[\])]\s*,\s*(?:dim\s*=\s*)?(?:1|-2)\s*\)"
+    both = re.search(joined, definition.text)
+    if both is None or not {both[1], both[2]} <= set(names):
+        return None
+    of_queries = [name for name in both.groups() if "q" in _layers_that_take(name, definition.text)]
+    if len(of_queries) != 1:
+        return None
+    return (both[1] if of_queries[0] == both[2] else both[2]), of_queries[0]
 
 
 def _layers_that_take(name: str, text: str) -> set[str | None]:

@@ -11,7 +11,7 @@ import difflib
 import re
 from dataclasses import replace
 
-from attn_kata.diagnosis import own_exceptions
+from attn_kata.diagnosis import own_exceptions, transposed_keys
 from attn_kata.diagnosis.lines import without_effect
 from attn_kata.properties.failures import Raised
 from attn_kata.readings.reading import Reading
@@ -96,7 +96,12 @@ def is_own_mistake(raised: Raised, text: str, structure: Structure) -> bool:
             return False  # what stands for a layer of another file may take other arguments
     if raised.types[0] == "TypeError":
         root = own_exceptions.ROOT_OF_A_NUMBER.search(raised.text)
-        by_itself = (own_exceptions.OF_A_CALL, own_exceptions.NO_INSTANCE, own_exceptions.SIZE_CALLED)
+        by_itself = (
+            own_exceptions.OF_A_CALL,
+            own_exceptions.NO_INSTANCE,
+            own_exceptions.SIZE_CALLED,
+            own_exceptions.NO_TENSOR_JOINED,
+        )
         if any(one.search(raised.text) for one in by_itself) or own_exceptions.lacks_a_tensor(raised.text, text):
             return True
         if own_exceptions.names_what_is_not_there(raised.text):  # but NumPy wants arrays, and asks tensors by its names
@@ -115,6 +120,7 @@ def is_own_mistake(raised: Raised, text: str, structure: Structure) -> bool:
         _OF_THE_CODE.search(raised.text) is not None
         or own_exceptions.fills_by_a_difference(raised.text, line)
         or _is_untransposed(raised, text)
+        or transposed_keys.is_wrong(raised.text, line, code_of(text))
         or ("Linear(" in text and own_exceptions.has_keys_as_they_come(raised.text, line, code_of(text)))
         or _is_of_heads(raised, text)
     )

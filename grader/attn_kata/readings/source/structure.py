@@ -209,7 +209,8 @@ def has_layers_of_attention(one: Definition) -> bool:
 def _makes_q_and_k(one: Definition) -> bool:
     names = [name for name, made in one.layers.items() if not made.endswith("Norm")]
     roles = {vocabulary.role_of(name) for name in names}
-    return {"q", "k"} <= roles or any(re.search(r"qkv|c_attn|in_proj", name.lower()) for name in names)
+    fused = r"qkv|c_attn|in_proj" + "|kv" * ("q" in roles)  # to_q beside to_kv
+    return {"q", "k"} <= roles or any(re.search(fused, name.lower()) for name in names)
 
 
 def _has_several_heads(one: Definition) -> bool:

@@ -56,7 +56,8 @@ _SIZES: dict[str, str] = {
     "False": "kqsame causal iscausal isdecoder masked usemask flash useflash crossattention iscrossattention needweights "
     "outputattentions usecache qknorm returnattention fusedattn useflashattention addzeroattn addbiaskv autoregressive "
     "isautoregressive useflashattn usesdpa isdecoderselfattention encoderdecoderattention userope userotary "
-    "inference isinference optimized optimised",
+    "inference isinference optimized optimised usealibi alibi usetalkingheads talkingheads userelpos userelativepos "
+    "userelativeposition userelativepositions userelativebias",
     # How many times as wide as x an mlp is.
     "2": "forwardexpansion expansion expansionfactor expansionratio mlpratio mlpmult mlpexpansion ffmult ffnmult ffratio "
     "ffnratio ffexpansion ffnexpansion feedforwardexpansion feedforwardmult hiddenmult widenfactor wideningfactor fwdexpansion",
@@ -257,8 +258,9 @@ def size_in(name: str, text: str) -> str | None:
         return "E"
     if symbol == "M" and re.search(rf"Linear\([^()\n]*(?:\w\s*\*\s*{own}|{own}\s*\*\s*\w)", text):
         return "2"  # Linear(width, mlp_dim * width)
-    if symbol in (None, "C") and _sides_of_a_mask(own).search(text):
-        return "L"
+    is_guess = symbol == "E" and plain(name) not in SIZES and not re.search(rf"Linear\([^()\n]*{own}", text)
+    if (symbol in (None, "C") or is_guess) and _sides_of_a_mask(own).search(text):
+        return "L"  # tgt_size
     if symbol is None and not _OTHER_SIZES.search(name.lower()):  # a name that says nothing: by what is made with it
         factors = re.findall(rf"(?:([\w.]+)\s*\*\s*{own})|(?:{own}\s*\*\s*([\w.]+))", text)
         if any(size_of(one.rpartition(".")[2]) == "H" for pair in factors for one in pair if one):
@@ -335,6 +337,7 @@ _PATTERNS = (
     (r"head\w*(?:dim|size|width|channel)|(?:dim|size|width)\w*head|per_head|^d_\w*head$", "D"),
     (r"(?:kv|key_?value)\w*head|head\w*(?:kv|key_?value)|group", "G"),
     (r"head", "H"),
+    (r"^(?:emb|embed|embedding|vec|vector|word_?vec|hidden|feature)s?_?len(?:gth)?$", "E"),  # embedding_len
     (r"len(?:gth)?s?$|max_?seq|^(?:max_?|tgt_?|n_?)?block_?size|n_pos|max_pos", "L"),
     (r"(?:context|memory|encoder|cross|kv)\w*(?:dim|size|channels)", "C"),
     (r"dim|size|width|embed|emb_|model|hidden|feature|channel|units", "E"),
