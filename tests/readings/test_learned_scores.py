@@ -94,7 +94,26 @@ class Attention(nn.Module):
             scores = keys @ dec_hidden[..., None]
         return (F.softmax(scores, dim=1) * enc_outputs).sum(1)
 """
+QUERY_BESIDE_CONTEXT = """
+class LuongAttention(nn.Module):
+    def __init__(self, encoder_size, decoder_size):
+        super().__init__()
+        self.softmax = nn.Softmax(dim=-1)
+        self.linear = nn.Linear(decoder_size, encoder_size)
+
+    def forward(self, decoder_outputs, encoder_outputs):
+        attn_weight = self.softmax(torch.bmm(self.linear(decoder_outputs), encoder_outputs.transpose(1, 2)))
+        context = torch.bmm(attn_weight, encoder_outputs)
+        output = torch.cat([decoder_outputs, context], dim=-1)
+        return output, attn_weight
+"""
 PAIRS = {
+    "the_query_beside_the_context": (
+        QUERY_BESIDE_CONTEXT,
+        "nn.Softmax(dim=-1)",
+        "nn.Softmax(dim=1)",
+        {"softmax.query_axis"},
+    ),
     "the_context_goes_on": (CONTEXT_GOES_ON, "dim=2)\n        mixed", "dim=1)\n        mixed", {"softmax.query_axis"}),
     "a_softmax_by_another_name": (
         SOFTMAX_BY_ANOTHER_NAME,
@@ -125,6 +144,13 @@ def test_that_only_the_weights_are_graded_is_said(shared_engine):
     report = shared_engine.grade("multiplicative_attention", text, attempt="mine.py", reads=True)
 
     assert "Its output goes through linear_out and is not graded: its weights are" in report.reading["notes"]
+
+
+def test_that_a_query_beside_the_context_is_not_graded_is_said(shared_engine):
+    text = (HEAD + QUERY_BESIDE_CONTEXT).encode()
+    report = shared_engine.grade("multiplicative_attention", text, attempt="mine.py", reads=True)
+
+    assert "Its output is the query beside the context, and is not graded: its weights are" in report.reading["notes"]
 
 
 def test_one_vector_for_query_and_key_is_named(shared_engine):

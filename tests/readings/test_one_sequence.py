@@ -138,3 +138,27 @@ def test_code_that_folds_a_batch_is_told_that_it_is_right_for_one_sequence(share
     assert of_batch.outcome != "passed"
     assert any("--read dims=2" in note for note in of_batch.reading["notes"])
     assert single.outcome == "passed"
+
+
+BY_T = """
+def attend(Q, K, V, mask=None):
+    d_k = K.size(-1)
+    scores = torch.matmul(Q, K.T) / math.sqrt(d_k)
+    if mask is not None:
+        scores = scores.masked_fill(mask == 0, -1e9)
+    return torch.matmul(scores.softmax(dim=-1), V)
+"""
+
+
+def test_code_that_reverses_all_dimensions_is_told_what_that_does_to_a_batch(shared_engine):
+    report = shared_engine.grade("sdpa", (HEAD + BY_T).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "passed", report.ungraded_because
+    assert any("this is layout.T_of_batch" in note for note in report.reading["notes"])
+
+
+def test_it_fails_where_its_words_speak_of_a_batch(shared_engine):
+    text = BY_T.replace("K.size(-1)", "K.size(-1)  # (batch_size, key length, d_k)")
+    report = shared_engine.grade("sdpa", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert [each.id for one in report.diagnosis for each in one.mistakes] == ["layout.T_of_batch"]

@@ -133,7 +133,13 @@ def says_one_sequence(text: str) -> bool:
     return _ONE_SEQUENCE.search(text) is not None and _BATCH.search(text) is None
 
 
-_SHAPE_OF_BATCH = r"[\[(]\s*(?:b|bs|bsz|n?_?batch\w*)\s*,\s*\w+\s*,\s*\w+\s*[\])]"
+def speaks_of_batch(definition: Definition) -> bool:
+    """Whether a comment or a docstring of it has a shape that begins with the batch: `# (batch_size, length, d_k)`."""
+    words = "\n".join(re.findall(r"#[^\n]*|\"{3}[\s\S]*?\"{3}|'{3}[\s\S]*?'{3}", definition.text))
+    return re.search(rf"(?i){_SHAPE_OF_BATCH}", words) is not None
+
+
+_SHAPE_OF_BATCH = r"[\[(]\s*(?:b|bs|bsz|n?_?batch\w*)\s*,\s*[\w *]+\s*,\s*[\w *]+\s*[\])]"
 
 
 def says_batch(definition: Definition) -> bool:

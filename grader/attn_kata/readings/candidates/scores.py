@@ -256,6 +256,14 @@ def layers_after(definition: Definition) -> tuple[str, ...]:
     )
 
 
+def joins_query(definition: Definition) -> bool:
+    """Whether what it returns is the query beside the context, with no layer after it: cat([query, context], dim=-1)."""
+    after = with_softmax(code_of(definition.text), definition).rpartition("softmax")[2]
+    queries = "|".join(re.escape(name) for name, role in inputs(definition).items() if role == "q")
+    joined = rf"\bcat\(\s*[\[(]\s*(?:(?:{queries})\b[^,\])]*,|[\w.()]+\s*,\s*(?:{queries})\b)"
+    return bool(queries) and not layers_after(definition) and re.search(joined, after) is not None
+
+
 def with_softmax(code: str, definition: Definition) -> str:
     """The code with the word softmax where it calls one by another name: self.sm(scores)."""
     for name, made in definition.layers.items():

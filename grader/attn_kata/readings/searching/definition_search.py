@@ -30,6 +30,9 @@ _EVEN = re.compile(r"(?i)\beven\b|(?:divisible by|multiple of) (?:2|two)\b|% 2 =
 
 # What it raises about, and what it is to be built with then: with one more where its mask is one shorter.
 _LENGTHS = {int(LOOK["L"]): "L", int(LOOK["L"]) - 1: "L+1", int(LOOK["L"]) + 1: "L-1"}
+# A .T of what is no parameter.
+_REVERSES = re.compile(r"(?<!weight)\.T\b")
+_ONE_BY_T = "It takes one sequence only, as .T turns all dimensions round. If it should take a batch too, this is layout.T_of_batch"
 _ONE_SEQUENCE = "It is right for one sequence, (T, E). If you meant that: --read dims=2"
 
 
@@ -441,6 +444,10 @@ class DefinitionSearch:
             return ranked
         whole = replace(ranked.reading, dims=3 if self.contract.is_module else 0)
         asked = self.search.unmasked(whole)
+        if (partly(asked) or not fits(asked)) and _REVERSES.search(self.code):
+            if layouts.speaks_of_batch(self.definition):
+                return replace(ranked, reading=whole, mistakes=MOST_MISTAKES + 1)
+            self.said += (_ONE_BY_T,)
         if partly(asked) or not fits(asked):
             return ranked
         count = mistakes(asked, MOST_MISTAKES)

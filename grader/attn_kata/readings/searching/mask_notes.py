@@ -53,6 +53,8 @@ def notes(one: DefinitionSearch, reading: Reading, *, answers: bool) -> tuple[st
     ]
     if reading.returns_weights and (after := scores.layers_after(one.definition)):
         said.append(f"Its output goes through {after[0]} and is not graded: its weights are")
+    if reading.returns_weights and one.contract.has_score and scores.joins_query(one.definition):
+        said.append("Its output is the query beside the context, and is not graded: its weights are")
     if raised := without_mask(one, reading, answers=answers):
         why = f": {raised.text.partition(' - got')[0][:100]}" if raised.text else ""
         said.append(

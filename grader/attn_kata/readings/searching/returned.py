@@ -59,6 +59,7 @@ def with_places(search: Search, definition: Definition, readings: Iterable[Readi
         # Weights beside an output are not taken in its place: what is wrong in the output would be hidden.
         is_named = any(names and vocabulary.is_output(names[place]) for place in places)
         is_there = is_named or any(fits(search.unmasked(each)) for each in outputs)
-        is_there = is_there and not scores.layers_after(definition)  # which no kata has
+        # Neither a layer after it nor the query beside it is any kata's.
+        is_there = is_there and not scores.layers_after(definition) and not scores.joins_query(definition)
         if search.contract.has_score and not is_there:
             yield from (replace(one, returns=f"weights:{found[place]}") for place in reversed(places))
