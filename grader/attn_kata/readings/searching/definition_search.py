@@ -32,7 +32,9 @@ _EVEN = re.compile(r"(?i)\beven\b|(?:divisible by|multiple of) (?:2|two)\b|% 2 =
 _LENGTHS = {int(LOOK["L"]): "L", int(LOOK["L"]) - 1: "L+1", int(LOOK["L"]) + 1: "L-1"}
 # A .T of what is no parameter.
 _REVERSES = re.compile(r"(?<!weight)\.T\b")
-_ONE_BY_T = "It takes one sequence only, as .T turns all dimensions round. If it should take a batch too, this is layout.T_of_batch"
+_ONE_BY_T = (
+    "It takes one sequence only: .T reverses all dimensions. If it is meant for a batch, this is layout.T_of_batch"
+)
 _ONE_SEQUENCE = "It is right for one sequence, (T, E). If you meant that: --read dims=2"
 
 
