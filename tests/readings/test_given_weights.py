@@ -108,3 +108,30 @@ def test_a_function_that_is_given_its_weights_needs_no_import(shared_engine: Eng
 
     assert "import" not in text
     assert report.passed, report.ungraded_because
+
+
+BY_ANOTHER_FUNCTION = """
+import math
+import torch
+
+
+def attend(Q, K, V, scale=True):
+    scores = torch.matmul(Q, K.transpose(-2, -1))
+    if scale:
+        scores = scores / math.sqrt(K.shape[-1])
+    return torch.softmax(scores, dim=-1) @ V
+
+
+def self_attend(X, W_q, W_k, W_v, scale=True):
+    Q, K, V = torch.matmul(X, W_q), torch.matmul(X, W_k), torch.matmul(X, W_v)
+    return attend(Q, K, V, scale=scale)
+"""
+
+
+def test_one_that_hands_queries_keys_and_values_to_another_function_is_read(shared_engine: Engine) -> None:
+    right = graded(shared_engine, "self_attention", BY_ANOTHER_FUNCTION, "entry=self_attend")
+    wrong = BY_ANOTHER_FUNCTION.replace("torch.matmul(X, W_v)", "torch.matmul(X, W_k)")
+    wrong_too = graded(shared_engine, "self_attention", wrong, "entry=self_attend")
+
+    assert right.passed, right.ungraded_because
+    assert [one.id for found in wrong_too.diagnosis for one in found.mistakes] == ["project.key_for_value"]

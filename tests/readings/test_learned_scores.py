@@ -107,7 +107,28 @@ class LuongAttention(nn.Module):
         output = torch.cat([decoder_outputs, context], dim=-1)
         return output, attn_weight
 """
+# The widths have the names of the inputs, and a layer follows.
+NAMED_BY_INPUTS = """
+class MultiplicativeAttention(nn.Module):
+    def __init__(self, q_dim, s_dim, out_dim):
+        super().__init__()
+        self.w = nn.Parameter(torch.randn(q_dim, s_dim))
+        self.out = nn.Linear(s_dim, out_dim)
+
+    def forward(self, q, s, mask):
+        \"\"\"q: [B, q_len, q_dim], s: [B, s_len, s_dim], mask: [B, 1, s_len]\"\"\"
+        scores = torch.einsum("bqi,ij,bsj->bqs", q, self.w, s)
+        scores.masked_fill_(mask == 0, -1e10)
+        weights = F.softmax(scores, dim=-1)
+        return weights, self.out(weights @ s)
+"""
 PAIRS = {
+    "widths_named_by_inputs": (
+        NAMED_BY_INPUTS,
+        "F.softmax(scores, dim=-1)",
+        "F.softmax(scores, dim=-2)",
+        {"softmax.query_axis"},
+    ),
     "the_query_beside_the_context": (
         QUERY_BESIDE_CONTEXT,
         "nn.Softmax(dim=-1)",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.readings.pairs import right_and_wrong, told
 from tests.readings.test_kinds import HEAD
 from tests.readings.test_search import read
 
@@ -198,3 +199,34 @@ def test_a_flag_of_a_class_inside_that_nobody_gives_makes_no_triangle(given, cau
 
     assert report.outcome == "passed", report.ungraded_because
     assert ("always causal" in report.reading["departures"]) == causal
+
+
+# A config as a dict, in which a mask may be switched on.
+BY_A_PART_OF_A_CONFIG = """
+class MultiheadAttention(nn.Module):
+    def __init__(self, embed_dim, args):
+        super().__init__()
+        self.n_head, max_length = args["n_head"], args["max_length"]
+        self.W_q, self.W_k = nn.Linear(embed_dim, embed_dim), nn.Linear(embed_dim, embed_dim)
+        self.W_v, self.W_o = nn.Linear(embed_dim, embed_dim), nn.Linear(embed_dim, embed_dim)
+        if max_length and args.get("mask", False):
+            mask = torch.triu(torch.ones(max_length, max_length), diagonal=1)
+            self.register_buffer("mask", mask.masked_fill(mask == 1, float("-inf")))
+        else:
+            self.mask = None
+
+    def forward(self, x):
+        B, T, E = x.shape
+        q, k, v = (w(x).view(B, T, self.n_head, -1).transpose(1, 2) for w in (self.W_q, self.W_k, self.W_v))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+        if self.mask is not None:
+            scores = scores + self.mask[:T, :T]
+        return self.W_o((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, E))
+"""
+
+
+def test_a_triangle_that_a_part_of_a_config_switches_on_is_off_and_tried_on(shared_engine):
+    right, wrong = right_and_wrong(shared_engine, "mha", BY_A_PART_OF_A_CONFIG, "diagonal=1", "diagonal=0")
+
+    assert "always causal" not in right.reading["departures"]
+    assert told(wrong) == {"mask.shifted"}

@@ -61,6 +61,8 @@ def symbol_of(parameter: Parameter, definition: Definition, text: str, contract:
     is_size = is_size or re.search(rf"Linear\(\s*{re.escape(parameter.name)}\s*,", text) is not None
     if symbol in ("E", "D") and parameter.default in ("0", "1", "-1", "-2") and not is_size:
         return None  # an axis, with the name of a size: row_dim=0
+    if contract.has_score and symbol is not None and (of_input := scores.width_of_input(parameter.name, definition)):
+        return of_input
     if symbol == "E" and "I" in [each for each, _ in contract.arguments] and not contract.has_score:
         symbol = _end_of_layers(parameter.name, definition, text) or symbol
     return _for_contract(symbol, parameter.name, [one.name for one in definition.build], contract, parameter.default)

@@ -121,6 +121,13 @@ def symbol_of(name: str, contract: Contract) -> str:
     return "D" if any(symbol == "D" for symbol, _ in contract.arguments) else "I"
 
 
+def width_of_input(name: str, definition: Definition) -> str:
+    """I or C for a width with the name of an input of the call, of the query or of the keys: q_dim, s_dim; else ""."""
+    begins = re.fullmatch(r"(?:dim_|d_)?(\w+?)(?:_?(?:dim|size|width|hidden|features?))?", name)
+    role = inputs(definition).get(begins[1]) if begins is not None and begins[1] != name else None
+    return {"q": "I", "k": "C"}.get(role or "", "")
+
+
 _ADDITIVE, _PRODUCT = r"concat|bahdanau|addi|mlp|tanh|perceptron", r"general|luong|bilin|multi|matrix"
 
 

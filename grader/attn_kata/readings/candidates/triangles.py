@@ -55,10 +55,24 @@ def is_switched_off(reading: Reading, definition: Definition) -> bool:
     flags = (*definition.build, *(one for one in definition.call if one.default == "False"))
     off = {one.name for one in flags if given.get(one.name, one.default) in ("False", "None")}
     off |= _set_to_false(definition)
+    if _parts_that_are_off(given, definition.reached):
+        return True
     words = _words(definition.reached)
     if any(given.get(one.name) == "None" and one.name in words for one in definition.call):
         return True
     return any(_SWITCH.search(name) or "mask" in name.lower() or name in _guards(definition.reached) for name in off)
+
+
+def _parts_that_are_off(given: dict[str, str], text: str) -> set[str]:
+    """The parts of a config, False or None, that must be true for the triangle: `if config["max_len"] and config["mask"]:`."""
+    asked = [line for line in _around_triangles(text) if re.match(r"\s*(?:el)?if\b", line)]
+    asked = [line for line in asked if re.search(r"\bnot\b|\bor\b|[=!<>]=?", line) is None]
+    return {
+        name
+        for name, value in given.items()
+        if "." in name and value in ("False", "None")
+        if any(re.search(rf"\b{re.escape(name.rpartition('.')[2])}\b", line) for line in asked)
+    }
 
 
 def _set_to_false(definition: Definition) -> set[str]:
@@ -81,6 +95,7 @@ def switched_on(reading: Reading, definition: Definition, structure: Structure) 
         switched = {name for name in given if _SWITCH.search(last[name]) or last[name] in guards}
         changed = {name for name in switched if given[name] == "False" and not re.search("cross", name, re.IGNORECASE)}
         changed -= {name for name in changed if last[name] in _set_to_false(definition)}
+        changed |= _parts_that_are_off(given, code)
         given |= {name: words[name] for name, value in given.items() if value == "None" and name in words}
         return tuple(
             (name, "True" if name in changed else given[name])

@@ -30,6 +30,7 @@ _EVEN = re.compile(r"(?i)\beven\b|(?:divisible by|multiple of) (?:2|two)\b|% 2 =
 
 # What it raises about, and what it is to be built with then: with one more where its mask is one shorter.
 _LENGTHS = {int(LOOK["L"]): "L", int(LOOK["L"]) - 1: "L+1", int(LOOK["L"]) + 1: "L-1"}
+_MAY_HIDE = re.compile(r"tri[lu]|mask|inf\b|\de\d|caus|arange|cumsum|where\(")
 # A .T of what is no parameter.
 _REVERSES = re.compile(r"(?<!weight)\.T\b")
 _ONE_BY_T = (
@@ -330,6 +331,9 @@ class DefinitionSearch:
         if contract.causal or contract.is_block or contract.is_cross or contract.rotation or contract.mask == "keys":
             return ranked
         if contract.has_score:
+            return ranked
+        # It takes a second to look at all mistakes once more, and a result of a wrong shape says little of a triangle.
+        if not fits(self.search.unmasked(ranked.reading)) and not _MAY_HIDE.search(self.code):
             return ranked
         causal = replace(ranked.reading, causal=True)
         asked = self.search.unmasked(causal)

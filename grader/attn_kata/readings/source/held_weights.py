@@ -16,6 +16,7 @@ _WEIGHT = re.compile(
     r"[wW]_?(?:[qkvoQKVO]|query|key|value|out|output)s?|(?:[qkvo]|query|key|value|out)_?(?:w|weights?|proj|mat(?:rix)?)"
 )
 _BIAS = re.compile(r"b(?:ias)?_?([qkvo])")
+_WEIGHS = re.compile(r"softmax|exp\(")
 # No import, for a source without any gets the usual names.
 _HEAD = """
 
@@ -46,14 +47,15 @@ def with_modules(source: bytes) -> bytes:
     except (SyntaxError, ValueError, RecursionError):
         return source
     names = {node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
-    written = [
-        _module(node) for node in tree.body if isinstance(node, ast.FunctionDef) and f"{node.name}{SUFFIX}" not in names
-    ]
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    attend = [rf"\b{re.escape(node.name)}\(" for node in functions if _WEIGHS.search(ast.unparse(node))]
+    weighs = re.compile("|".join([_WEIGHS.pattern, *attend]))  # or the function hands q, k and v to another one
+    written = [_module(node, weighs) for node in functions if f"{node.name}{SUFFIX}" not in names]
     return source.rstrip(b"\n") + b"\n" + "".join(written).encode() if any(written) else source
 
 
-def _module(function: ast.FunctionDef) -> str:
-    """The module for a function; "" where it is not given the weights of q, k and v."""
+def _module(function: ast.FunctionDef, weighs: re.Pattern[str]) -> str:
+    """The module for a function; "" where it is not given the weights of q, k and v, or `weighs` finds no attention in it."""
     parameters = [*function.args.args, *function.args.kwonlyargs]
     after = len(function.args.args) - len(function.args.defaults)
     defaults = dict(zip([one.arg for one in function.args.args[after:]], function.args.defaults, strict=True))
@@ -62,7 +64,8 @@ def _module(function: ast.FunctionDef) -> str:
     }
     weights = {one.arg: vocabulary.role_of(one.arg) for one in parameters if _WEIGHT.fullmatch(one.arg)}
     text = ast.unparse(function)
-    if not {"q", "k", "v"} <= set(weights.values()) or not re.search(r"softmax|exp\(", text):
+    inside = "\n".join(map(ast.unparse, function.body))
+    if not {"q", "k", "v"} <= set(weights.values()) or not weighs.search(inside):
         return ""
     biases = {one.arg: found[1] for one in parameters if (found := _BIAS.fullmatch(one.arg))}
     sizes = {one.arg: vocabulary.size_in(one.arg, text) for one in parameters if one.arg not in {*weights, *biases}}
