@@ -69,7 +69,7 @@ def symbol_of(parameter: Parameter, definition: Definition, text: str, contract:
 
 
 # A flag that chooses an attention that is ready-made: use_flash, use_pytorch_mha, fused_attn.
-READY_MADE = re.compile(r"(?i)flash|sdpa|fused|efficient|optimi[sz]ed|torch|native|built_?in|xformers")
+READY_MADE = re.compile(r"(?i)flash|sdpa|fused|(?<!co)efficient|optimi[sz]ed|torch|(?:^|_)native|built_?in|xformers")
 
 
 def _has_its_own_softmax(text: str) -> bool:
