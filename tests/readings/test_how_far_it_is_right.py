@@ -179,14 +179,18 @@ def with_line(line: str, *edits: tuple[str, str]) -> str:
 
 
 @pytest.mark.parametrize(("line", "said"), LINES)
-def test_of_code_that_cannot_be_read_it_is_said_what_is_wrong_anyway(shared_engine, line, said):
-    text = with_line(line, CONSTRUCTOR)
+def test_a_line_without_effect_is_said_of_right_code_and_fails_code_that_cannot_be_read(shared_engine, line, said):
+    right, unread = with_line(line), with_line(line, CONSTRUCTOR)
+    number = 1 + right[: right.index(line)].count("\n")
 
-    report = shared_engine.grade("mha", text.encode(), attempt="mine.py", reads=True)
+    passed = shared_engine.grade("mha", right.encode(), attempt="mine.py", reads=True)
+    failed = shared_engine.grade("mha", unread.encode(), attempt="mine.py", reads=True)
 
-    assert report.outcome == "ungraded"
-    number = 1 + text[: text.index(line)].count("\n")
-    assert any(said.format(line=number) in note for note in report.notes), report.notes
+    assert passed.outcome == "passed", passed.ungraded_because
+    assert any(said.format(line=number) in note for note in passed.notes), passed.notes
+    assert failed.outcome == "failed"
+    assert [[one.source_line for one in found.mistakes] for found in failed.diagnosis] == [[line]]
+    assert told(failed) == {"python.unused_result"}
 
 
 def test_code_that_cannot_be_read_fails_where_a_line_is_wrong_however_it_is_read(shared_engine):

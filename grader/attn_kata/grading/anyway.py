@@ -29,10 +29,16 @@ class _Line:
     id: str = ""  # the mistake, where the line is certain to make it
     doubtful: bool = False  # whether it may be right for tensors of two dimensions: said where nothing is graded
     of_classes: bool = False  # whether it is certain in a class alone: the caller of a function may know the mode
+    may_be_left_over: bool = False  # whether right code may have such a line: it is a mistake where nothing is graded
 
 
 _LINES = (
-    _Line(does="has no effect. `{text}` gives a new tensor, and nothing uses it", find=lines.have_no_effect),
+    _Line(
+        id="python.unused_result",
+        does="has no effect. `{text}` gives a new tensor, and nothing uses it",
+        find=lines.have_no_effect,
+        may_be_left_over=True,
+    ),
     _Line(
         id="python.unused_result",
         does="calls a layer, and nothing reads the result, `{text}`",
@@ -159,7 +165,7 @@ def in_lines(source: bytes, code: Structure, definition: Definition | None, *, u
         Shown(id=one.id, line=line)
         for one, numbers in found
         for line in within(numbers, [each for each in reached if each.is_class or not one.of_classes])[:1]
-        if one.id and not one.doubtful
+        if one.id and not one.doubtful and (ungraded or not one.may_be_left_over)
     ]
     mistakes += [] if definition is None else _misspelt(definition, code, texts)
     mistakes += _without_super(reached, code)[:1]
