@@ -10,11 +10,10 @@ from attn_kata.diagnosis.lines import drop_without_a_mode
 from attn_kata.diagnosis.outcomes import about_shapes
 from attn_kata.diagnosis.symptoms import is_of_none
 from attn_kata.readings import advice, conventions
-from attn_kata.readings.candidates import arguments, building, calls, dropouts, layouts, positions, roles, triangles
-from attn_kata.readings.candidates.building import LOOK
+from attn_kata.readings.candidates import building, calls, dropouts, layouts, positions, roles, triangles
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Pairs, Reading, with_flags
-from attn_kata.readings.searching import certain, construction, masked_search, returned, second_tries
+from attn_kata.readings.searching import certain, construction, lengths, masked_search, ranks, returned, second_tries
 from attn_kata.readings.searching.behaviour import Ranked, answers, fits, mistakes, partly
 from attn_kata.readings.searching.construction import OF_MASKS
 from attn_kata.readings.searching.mask_forms import MaskForms
@@ -27,16 +26,7 @@ _ASSERTS_FLOAT32 = re.compile(r"assert\b[^\n]*(?:\bFloatTensor|float32|torch\.fl
 _PAST_THE_END = re.compile(r"index \d+ is out of bounds for dimension \d with size (\d+)")
 _IN_PAIRS = re.compile(r"::\s*2\b|range\([^()\n]*,\s*2\)")
 _EVEN = re.compile(r"(?i)\beven\b|(?:divisible by|multiple of) (?:2|two)\b|% 2 ==")
-
-# What it raises about, and what it is to be built with then: with one more where its mask is one shorter.
-_LENGTHS = {int(LOOK["L"]): "L", int(LOOK["L"]) - 1: "L+1", int(LOOK["L"]) + 1: "L-1"}
 _MAY_HIDE = re.compile(r"tri[lu]|mask|inf\b|\de\d|caus|arange|cumsum|where\(")
-# A .T of what is no parameter.
-_REVERSES = re.compile(r"(?<!weight)\.T\b")
-_ONE_BY_T = (
-    "It takes one sequence only: .T reverses all dimensions. If it is meant for a batch, this is layout.T_of_batch"
-)
-_ONE_SEQUENCE = "It is right for one sequence, (T, E). If you meant that: --read dims=2"
 
 
 @dataclass(kw_only=True)
@@ -166,8 +156,8 @@ class DefinitionSearch:
             return None
         if not ranked.answers and ranked.reading.off and "off" not in self.given:  # there is no other path
             ranked = self._unmasked([replace(one, off=()) for one in readings], needs_mask=False) or ranked
-        ranked = self._switched_on(self._of_usual_rank(self._of_any_rank(self._as_it_is_built(ranked))))
-        self._say_one_sequence(ranked)
+        ranked = self._switched_on(ranks.of_usual_rank(self, ranks.of_any_rank(self, self._as_it_is_built(ranked))))
+        ranks.say_one_sequence(self, ranked)
         if parameter is None or self.contract.is_block:
             return ranked
         # What raises without a mask, and answers with one, needs it in every call.
@@ -253,7 +243,7 @@ class DefinitionSearch:
             of_even = [replace(one, even=True) for one in readings]
             found = self.best(of_even)
             readings, ranked = (of_even, found) if found is not None and found.answers else (readings, ranked)
-        if (ranked is None or not ranked.answers) and self._is_narrow(readings):
+        if (ranked is None or not ranked.answers) and self.is_narrow(readings):
             readings = [replace(one, float32=True) for one in readings]
             ranked = self.best(readings)
         if (ranked is None or not ranked.answers) and (of_heads := self._with_size_of_heads(readings)):
@@ -267,8 +257,8 @@ class DefinitionSearch:
             with_open_mask: list[Reading] = []
             needing = self.best(_kept(self.forms.needing(readings), with_open_mask))
             ranked, readings = (needing, with_open_mask) if needing is not None else (ranked, readings)
-        if self._has_one_length(ranked, readings):
-            ranked, readings = self._of_one_length(ranked, readings, needs_mask=needs_mask)
+        if lengths.has_one_length(self, ranked, readings):
+            ranked, readings = lengths.of_one_length(self, ranked, readings, needs_mask=needs_mask)
         one_width = self.has_one_width(readings[0]) and not readings[0].causal
         may_be_alike = not self.contract.is_module or one_width
         if may_be_alike and "alike" not in self.given and self._raises(ranked):
@@ -361,46 +351,10 @@ class DefinitionSearch:
         lines = [self.search.structure.line(one.frames[-1][0]) for one in refusals if one.frames]
         return any(_EVEN.search(text) for text in (*(one.text for one in refusals), *lines))
 
-    def _is_narrow(self, readings: list[Reading]) -> bool:
+    def is_narrow(self, readings: list[Reading]) -> bool:
         """Whether code raises for float64, as it computes with float32 of its own."""
         may_be = "float32" not in self.given and not readings[0].float32
         return may_be and any(NARROW.search(text) for text in self.search.raised(readings[0], self.search.unmasked))
-
-    def _has_one_length(self, ranked: Ranked | None, readings: list[Reading]) -> bool:
-        """Whether all raises, and what it raises is about the length that the code was built with."""
-        built = [value for one in readings[:1] for _, value in one.sizes]
-        told = not {*_LENGTHS.values(), arguments.WINDOW} & set(built) or "one_length" in self.given
-        if told or (ranked is not None and ranked.answers):
-            return False
-        return self.contract.is_module and self._length_that_it_takes(readings) is not None
-
-    def _length_that_it_takes(self, readings: list[Reading]) -> str | None:
-        """What to build code with that raises about the length that it was built with, or about one next to that; or None."""
-        raised = [text for one in readings for text in self.search.raised(one, self.search.unmasked)]
-        every = ((length, rf"\b{number}\b") for number, length in _LENGTHS.items())
-        return next((length for length, number in every if any(re.search(number, text) for text in raised)), None)
-
-    def _of_one_length(
-        self, ranked: Ranked | None, readings: list[Reading], *, needs_mask: bool
-    ) -> tuple[Ranked | None, list[Reading]]:
-        """The best reading of code that is built anew for each length, and the readings that were tried; or what was best."""
-        square = self.contract.takes_qkv and "square" not in self.given
-        length = self._length_that_it_takes(readings)
-        built = [
-            tuple((name, length if value == "L" and length else value) for name, value in one.build) for one in readings
-        ]
-        tried = [
-            replace(one, build=each, one_length=True, square=square or one.square)
-            for one, each in zip(readings, built, strict=True)
-        ]
-        found = self.best(tried)
-        if (found is None or not found.answers) and self._is_narrow(tried):
-            tried = [replace(one, float32=True) for one in tried]
-            found = self.best(tried)
-        if (found is None or not found.answers) and needs_mask:
-            tried = list(self.forms.needing(tried))
-            found = self.best(tried)
-        return (found, tried) if found is not None and found.answers else (ranked, readings)
 
     def _as_it_is_built(self, ranked: Ranked) -> Ranked:
         """The reading; but with the path that it switches off, where that one computes something else."""
@@ -438,49 +392,6 @@ class DefinitionSearch:
                     )
                 return replace(ranked, reading=way, mistakes=count) if count else ranked
         self.switch_untried = tuple(name for name, _ in switched)
-        return ranked
-
-    def _of_any_rank(self, ranked: Ranked) -> Ranked:
-        """The reading; but of any number of dimensions for a function, and of a batch for a module, that raises for none.
-
-        Read for two alone, a softmax along dimension 1, or along none that is named, would be right.
-        """
-        has_batch = not self.contract.is_module or "dims" in self.contract.left_out
-        if ranked.reading.dims != 2 or not has_batch or "dims" in self.given or layouts.says_one_sequence(self.text):
-            return ranked
-        whole = replace(ranked.reading, dims=3 if self.contract.is_module else 0)
-        asked = self.search.unmasked(whole)
-        if (partly(asked) or not fits(asked)) and _REVERSES.search(self.code):
-            if layouts.speaks_of_batch(self.definition):
-                return replace(ranked, reading=whole, mistakes=MOST_MISTAKES + 1)
-            self.said += (_ONE_BY_T,)
-        if partly(asked) or not fits(asked):
-            return ranked
-        count = mistakes(asked, MOST_MISTAKES)
-        if count != 0 and not ranked.mistakes:
-            self.said += (_ONE_SEQUENCE,)
-        return replace(ranked, reading=whole, mistakes=MOST_MISTAKES + 1 if count is None else count)
-
-    def _say_one_sequence(self, ranked: Ranked) -> None:
-        """Note that code which nothing explains, as it folds a batch into its tokens, is right for one sequence."""
-        is_open = ranked.answers and ranked.mistakes > MOST_MISTAKES and "dims" not in self.given
-        if not is_open or not (self.contract.is_self or self.contract.takes_qkv) or _ONE_SEQUENCE in self.said:
-            return
-        single = self.search.unmasked(replace(ranked.reading, dims=2))
-        if answers(single) and mistakes(single, 0) == 0:
-            self.said += (_ONE_SEQUENCE,)
-
-    def _of_usual_rank(self, ranked: Ranked) -> Ranked:
-        """The reading; but with heads or a batch before the tokens, for a function that cannot do without: "b ... t d"."""
-        if self.contract.is_module or ranked.reading.dims or ranked.mistakes or "dims" in self.given:
-            return ranked
-        if answers(self.search.unmasked(replace(ranked.reading, dims=2))):
-            return ranked
-        for dims in (4, 3):
-            usual = replace(ranked.reading, dims=dims)
-            asked = self.search.unmasked(usual)
-            if answers(asked) and mistakes(asked, 0) == 0:
-                return replace(ranked, reading=usual)
         return ranked
 
     def _raises(self, ranked: Ranked | None) -> bool:
