@@ -266,7 +266,26 @@ class AdditiveAttention(nn.Module):
         scores = self.w_v(torch.tanh(queries.unsqueeze(2) + keys.unsqueeze(1))).squeeze(-1)
         return torch.bmm(self.dropout(F.softmax(scores, dim=-1)), values)
 """
+# The heads' scores and weights are mixed (Shazeer et al., 2020).
+TALKING_HEADS = """
+class TalkingHeads(nn.Module):
+    def __init__(self, dim, heads=8, dim_head=64):
+        super().__init__()
+        self.heads, self.scale = heads, dim_head**-0.5
+        self.to_q, self.to_kv = nn.Linear(dim, heads * dim_head), nn.Linear(dim, heads * dim_head * 2)
+        self.mix_before = nn.Parameter(torch.randn(heads, heads))
+        self.mix_after = nn.Conv2d(heads, heads, 1)
+        self.to_out = nn.Linear(heads * dim_head, dim)
+
+    def forward(self, x):
+        q, (k, v) = self.to_q(x), self.to_kv(x).chunk(2, dim=-1)
+        q, k, v = (one.unflatten(-1, (self.heads, -1)).transpose(1, 2) for one in (q, k, v))
+        scores = torch.einsum("bhij,hg->bgij", q @ k.transpose(-2, -1) * self.scale, self.mix_before)
+        weights = self.mix_after(scores.softmax(dim=-1))
+        return self.to_out((weights @ v).transpose(1, 2).flatten(2))
+"""
 PAIRS = {
+    "talking_heads": ("mha", TALKING_HEADS, " * self.scale", ""),
     "latents": ("mha", LATENTS, " * self.scale", ""),
     "vectors_of_distances": ("mha", VECTORS_OF_DISTANCES, "math.sqrt(q.size(-1))", "q.size(-1)"),
     "ready_made_by_default": ("mha", READY_MADE_BY_DEFAULT, "math.sqrt(q.size(-1))", "math.sqrt(C)"),
@@ -295,6 +314,7 @@ PAIRS = {
     "matrices_with_biases": ("mha", PROJECTED_BY_MATRICES, "math.sqrt(q.size(-1))", "math.sqrt(E)"),
 }
 NAMED = {
+    "talking_heads": {"scale.missing"},
     "latents": {"scale.missing"},
     "vectors_of_distances": {"scale.no_sqrt"},
     "ready_made_by_default": {"scale.embed_dim"},
@@ -313,6 +333,7 @@ NAMED = {
     "matrices_with_biases": {"scale.embed_dim"},
 }
 SAID = {
+    "talking_heads": "mix_before, mix_after set to change nothing",
     "latents": "no tokens in x, to which it attends too",
     "vectors_of_distances": "its bias for each distance of two tokens is 0",
     "lazy_layers": "its lazy layers get their widths when they are made",
@@ -360,6 +381,10 @@ def test_what_a_flag_turns_on_beside_the_contract_is_turned_off(flag, shared_eng
 
     assert report.outcome == "passed", report.ungraded_because
     assert f"{flag} = False" in next(line["value"] for line in report.reading["lines"] if line["what"] == "built with")
+    again = shared_engine.grade(
+        "mha", (HEAD + text).encode(), attempt="mine.py", reads=True, flags=tuple(report.reading["flags"])
+    )
+    assert again.reading["flags"] == report.reading["flags"]
 
 
 def test_the_layers_of_code_that_gets_its_width_from_a_name_of_a_length_are_read(shared_engine):

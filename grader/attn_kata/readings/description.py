@@ -368,7 +368,7 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
         found.append("returns a tuple" if reading.places[0].isdecimal() else "returns parts with names")
     found += ["returns no weights of each head"] * chosen.limits.without_weights
     found += ["adds the input to the output"] * reading.residual
-    found += [f"{', '.join(reading.gates)} = 1, and not 0"] * bool(reading.gates)
+    found += [f"{', '.join(reading.gates)} set to change nothing"] * bool(reading.gates)
     found += [f"{', '.join(reading.bypassed)} left out"] * bool(reading.bypassed)
     found += [f"{', '.join(reading.off)} = False"] * bool(reading.off)
     return found

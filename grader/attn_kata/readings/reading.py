@@ -31,7 +31,8 @@
                   for those of this name anywhere                        rates=attention.dropout
     own_rate      whether it drops at a rate that nobody sets: off       own_rate=yes
     unturned      functions and submodules that turn by positions: off   unturned=apply_rotary_emb
-    gates         numbers that begin at 0 and multiply the result: set to 1 gates=gamma
+    gates         numbers that begin at 0 and multiply the result: set to 1;
+                  and what mixes the heads: set to the identity          gates=gamma or gates=talking_heads
     angles        functions and submodules that make the angles for it   angles=precompute_freqs_cis
     caches        attributes that keep keys from call to call: emptied   caches=cache_k,cache_v
     square        whether it takes only as many queries as keys          square=yes

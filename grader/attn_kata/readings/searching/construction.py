@@ -12,7 +12,7 @@ from attn_kata.protocol import wire
 from attn_kata.protocol.messages import Argument, Build
 from attn_kata.readings.adapters import adapter
 from attn_kata.readings.adapters.own_code import BUILDER
-from attn_kata.readings.candidates import blocks, building, layer_sizes, layers, positions
+from attn_kata.readings.candidates import blocks, building, gates, layer_sizes, layers, positions
 from attn_kata.readings.reading import ROLES, Layer, Reading, is_path, with_flags
 from attn_kata.readings.searching import certain
 from attn_kata.readings.searching.search import Search
@@ -106,6 +106,8 @@ def built(search: Search, definition: Definition) -> Built:
         if strange:
             reasons.append(f"it has no parameter '{strange}'; it has {_listed(shapes)}")
             continue
+        there = tuple(name for name in one.gates if any(gates.is_one(path, (name,)) for path in shapes))
+        one = replace(one, gates=there)  # a flag may have left one out
         places = blocks.with_layers if search.contract.is_block else layers.with_layers
         readings = places(one, shapes, definition, search.structure, search.contract)
         if isinstance(readings, str):
@@ -157,7 +159,7 @@ def _further(reading: Reading, shapes: layers.Shapes, definition: Definition) ->
         if re.sub(r"\.\d+(?=\.|$)", ".*", path) not in placed
         and path not in placed
         and not positions.is_off(path, reading.unturned)
-        and path not in reading.gates
+        and not gates.is_one(path, reading.gates)
         and len(re.findall(rf"self\.{re.escape(path.partition('.')[0])}\b", code)) > 1
     )
 
@@ -189,8 +191,9 @@ def _strange(search: Search, shapes: layers.Shapes) -> str | None:
     """
     said = (search.given[role] for role in ROLES if role in search.given)
     paths = [one.weight for one in said if isinstance(one, Layer) and one.weight]
-    paths += search.given.get("gates", ())  # type: ignore[arg-type]
-    return next((path for path in paths if layers.of_first_head(path) not in shapes), None)
+    strange = next((path for path in paths if layers.of_first_head(path) not in shapes), None)
+    named: tuple[str, ...] = search.given.get("gates", ())  # type: ignore[assignment]
+    return strange or next((one for one in named if not any(gates.is_one(path, (one,)) for path in shapes)), None)
 
 
 def _listed(shapes: layers.Shapes) -> str:
