@@ -36,6 +36,9 @@ REFUSED = [
     ("transformer_block", "alike=yes"),
     ("causal_mask", "mask=lengths"),
     ("combined_mask", "hides_queries=yes"),
+    ("sdpa", "call=Q=linear"),
+    ("mha", "call=x=module"),
+    ("sdpa", "build=W=linear"),
 ]
 FITTING = [
     ("mha", "one_head=yes"),

@@ -653,3 +653,11 @@ def test_a_gate_that_the_code_does_not_have_and_flags_that_do_not_fit_the_kata_a
     for slug, flag in (("mha", "narrow=8"), ("sdpa", "gates=gamma")):
         with pytest.raises(UsageError):
             fitting.check(slug, catalog.find(slug).folder, (flag,), reads=True)
+
+
+def test_code_that_takes_no_number_of_groups_is_told_of_the_kata_without(shared_engine):
+    report = graded(shared_engine, ATTEND, "gqa")
+
+    assert report.outcome == "ungraded"
+    assert "no argument of it is a number of key-value heads (width, n_heads)" in report.ungraded_because
+    assert "--kata mha" in report.ungraded_because

@@ -26,7 +26,8 @@
     returns       tensor, or the places in a tuple: output, weights      returns=0 or returns=0,1
                   in a dict or a dataclass, their names                  returns=out or returns=out,attn
                   where a learned score returns its weights alone        returns=weights, returns=weights:1
-    bypassed      submodules that are no part of the attention           bypassed=layer_norm
+    bypassed      submodules that are no part of the attention: they
+                  give back what they get                                bypassed=layer_norm
     rates         dropouts with a rate of their own, which get p; *.NAME
                   for those of this name anywhere                        rates=attention.dropout
     own_rate      whether it drops at a rate that nobody sets: off       own_rate=yes

@@ -138,8 +138,16 @@ def built(search: Search, definition: Definition) -> Built:
         return Built(readings=fallback, sizes_fit=False)
     if raising and len(raising) == len(reasons):
         return Built(readings=raising[:1])
-    search.tried.append(f"{definition.name}: {reasons[0] if reasons else 'it takes no sizes that are known'}")
+    search.tried.append(f"{definition.name}: {reasons[0] if reasons else _no_sizes(definition, search)}")
     return Built()
+
+
+def _no_sizes(definition: Definition, search: Search) -> str:
+    """Why nothing was built: which sizes its constructor does not take."""
+    taken = ", ".join(one.name for one in definition.build[:MOST_SHOWN])
+    if search.contract.has_groups and taken:
+        return f"no argument of it is a number of key-value heads ({taken}). If it has as many as heads: --kata mha"
+    return f"no argument of it is a size that is known ({taken})" if taken else "it takes no sizes that are known"
 
 
 def _asks_what_is_unknown(reading: Reading, line: str) -> bool:
