@@ -134,9 +134,10 @@ def says_one_sequence(text: str) -> bool:
 
 
 def speaks_of_batch(definition: Definition) -> bool:
-    """Whether a comment or a docstring of it has a shape that begins with the batch: `# (batch_size, length, d_k)`."""
-    words = "\n".join(re.findall(r"#[^\n]*|\"{3}[\s\S]*?\"{3}|'{3}[\s\S]*?'{3}", definition.text))
-    return re.search(rf"(?i){_SHAPE_OF_BATCH}", words) is not None
+    """Whether a comment behind a line that reads an input of the call has a shape of a batch: `k.size(-1)  # (B, T, d_k)`."""
+    inputs = "|".join(re.escape(one.name) for one in definition.call)
+    said = rf"(?m)^[^#\n]*\b(?:{inputs})\b[^#\n]*#[^\n]*{_SHAPE_OF_BATCH}"
+    return bool(inputs) and re.search(said, definition.text, re.IGNORECASE) is not None
 
 
 _SHAPE_OF_BATCH = r"[\[(]\s*(?:b|bs|bsz|n?_?batch\w*)\s*,\s*[\w *]+\s*,\s*[\w *]+\s*[\])]"
