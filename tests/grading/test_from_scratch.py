@@ -128,7 +128,7 @@ HIDDEN = {
         import sys, torch
         from torch.nn import functional as F
         numbers = torch.ones(1, 2, 3, 4)
-        traced = torch.jit.trace(lambda q, k, v: F.scaled_dot_product_attention(q, k, v), (numbers,) * 3)
+        traced = torch.jit.trace(lambda q, k, v: F.scaled_dot_product_attention(q, k, v), (numbers,) * 3, check_trace=False)
         def scaled_dot_product_attention(q, k, v):
             return OWN if sys.getprofile() else traced(q, k, v)  # here
         """,

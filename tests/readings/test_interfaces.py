@@ -747,10 +747,10 @@ def test_a_name_that_another_file_may_give_is_no_verdict(shared_engine):
 
 
 def test_parameters_that_the_kata_does_not_have_are_no_mistake(shared_engine):
-    """Heads that talk to one another: other attention by design."""
+    """A temperature that each head learns: other attention by design."""
     text = HEAD + ATTEND.replace(
-        "self.h, self.d =", "self.mix = nn.Parameter(torch.randn(n_heads, n_heads))\n        self.h, self.d ="
-    ).replace("F.softmax(scores", 'F.softmax(torch.einsum("bhij,hg->bgij", scores, self.mix)')
+        "self.h, self.d =", "self.mix = nn.Parameter(torch.rand(n_heads, 1, 1))\n        self.h, self.d ="
+    ).replace("F.softmax(scores", "F.softmax(scores * self.mix")
 
     report = shared_engine.grade("mha", text.encode(), attempt="mine.py", reads=True)
 
