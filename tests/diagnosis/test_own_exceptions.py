@@ -177,6 +177,9 @@ class Attend(nn.Module):
         scores = q * self.scale @ k.transpose(1, 2)
         return scores
 """
+SET_ANEW = TOGETHER.replace(
+    "scores = q * self.scale @ k.transpose(1, 2)", "k = k.permute({order})\n        scores = q * self.scale @ k"
+)
 
 
 @pytest.mark.parametrize(
@@ -192,6 +195,9 @@ class Attend(nn.Module):
         (IN_A_FUNCTION, "torch.matmul(queries, turned)", "score.wrong_transpose"),
         (IN_A_FUNCTION.replace("0, 2, 1, 3", "0, 1, 3, 2"), "torch.matmul(queries, turned)", None),
         (TOGETHER, "q * self.scale @ k.transpose(1, 2)", "score.wrong_transpose"),
+        (SET_ANEW.format(order="0, 3, 1, 2"), "q * self.scale @ k", "score.wrong_transpose"),
+        (SET_ANEW.format(order="0, 1, 3, 2"), "q * self.scale @ k", None),
+        (TOGETHER.replace("@ k.transpose(1, 2)", "@ k"), "q * self.scale @ k", None),  # turned as the queries are
         (TOGETHER.replace("        k = k.transpose(1, 2)\n", ""), "q * self.scale @ k.transpose(1, 2)", None),
     ],
 )

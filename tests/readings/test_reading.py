@@ -62,6 +62,7 @@ def test_flags_read_back_give_the_same_reading():
 @pytest.mark.parametrize(
     ("flag", "said"),
     [
+        ("lazy=E,wide", "it is one width or several"),
         ("fused", "is not KEY=VALUE"),
         ("fuse=q,k,v", "is not KEY=VALUE with a key that is known"),
         ("onehead=yes", "Did you mean 'one_head=yes'?"),

@@ -196,9 +196,8 @@ def mistake(raised: Raised, code: str, line: str = "") -> str | None:
     of_a_call = OF_A_CALL.search(text) or OF_A_FRACTION.search(text)
     if kind == "TypeError" and of_a_call and (hands_on(line) or is_of_a_stand_in(text, code)):
         return None
+    of_a_call = of_a_call or NO_TENSOR_JOINED.search(text)
     if kind == "TypeError" and (of_a_call or lacks_a_tensor(text, code) or names_what_is_not_there(text)):
-        return "python.arguments"
-    if kind == "TypeError" and NO_TENSOR_JOINED.search(text):
         return "python.arguments"
     if no_such_dimension(text) or joins_unexpanded(text, line, code):
         return "python.arguments"

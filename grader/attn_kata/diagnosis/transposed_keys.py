@@ -1,4 +1,4 @@
-"""A product of queries and keys that raises, as the keys' dimensions were put in an order that fits no queries.
+"""A product of queries and keys that raises because the dimensions of the keys are in an order that does not fit the queries.
 
 Queries and keys that were made alike have the same dimensions in the same order, so the product needs the last two of the
 keys exchanged and nothing else: (…, D, T) for (…, T, D). Any other order is a mistake, whatever the code is given.
@@ -54,19 +54,20 @@ def _factors(node: ast.AST) -> tuple[str, ast.expr] | None:
 
 
 def _are_wrong(queries: str, keys: ast.expr, function: ast.FunctionDef) -> bool:
-    """Whether the keys are those of queries that were made alike, with their dimensions in an order that fits them not."""
+    """Whether queries and keys are made alike, and the keys alone are then put in an order that does not fit."""
     before = [one for one in ast.walk(function) if isinstance(one, ast.Assign)]
-    if isinstance(keys, ast.Name):  # a line above has turned them
+    makes_queries, own_line = _makes(queries, before), ""
+    if isinstance(keys, ast.Name):  # a line above has turned them; where the queries are turned too, it is no transpose
         turned = [one.value for one in before if [ast.unparse(each) for each in one.targets] == [keys.id]]
-        found = [one for one in turned if _turned(one) is not None]
+        found = [one for one in turned if _turned(one) is not None and _text(one) not in makes_queries]
         if len(found) != 1:
             return False
-        keys = found[0]
+        keys, own_line = found[0], _text(found[0])
     own = _turned(keys)
     if own is None:
         return False
     name, order = own
-    makes_queries, makes_keys = (_makes(one, before) for one in (queries, name))
+    makes_keys = [text for text in _makes(name, before) if text != own_line]
     alike = makes_queries == makes_keys
     if not alike or (not makes_keys and not {queries, name} <= {one.arg for one in function.args.args}):
         return False
@@ -98,16 +99,21 @@ def _turned(node: ast.expr) -> tuple[str, tuple[int, ...]] | None:
 
 
 def _makes(name: str, assignments: list[ast.Assign]) -> list[str]:
-    """What makes a tensor, as text in which queries and keys have one name; what only turns it for the product is no part."""
+    """What makes a tensor, line by line."""
     found = []
     for one in assignments:
         for target in one.targets:
             together = [ast.unparse(each) for each in target.elts] if isinstance(target, ast.Tuple) else []
             if name in together:
-                found.append(_OF_QUERIES_AND_KEYS.sub("·", ast.unparse(one)))
+                found.append(_text(one))
             elif ast.unparse(target) == name:
-                found.append(_OF_QUERIES_AND_KEYS.sub("·", ast.unparse(one.value)))
+                found.append(_text(one.value))
     return found
+
+
+def _text(node: ast.AST) -> str:
+    """The source of a node, with one name for queries and keys."""
+    return _OF_QUERIES_AND_KEYS.sub("·", ast.unparse(node))
 
 
 def _dimensions(makes: list[str]) -> int:

@@ -38,12 +38,11 @@ _NEEDS: tuple[tuple[str, Callable[[Contract], bool], str], ...] = (
         "its queries and keys are not the same tokens",
     ),
 )
-# A value in a list of pairs, and what a contract needs for it: a layer that a constructor gets, a stand-in for the module of
-# a function.
-_VALUES_OF: tuple[tuple[str, str, Callable[[Contract], bool]], ...] = (
-    ("call", "linear", lambda _: False),
-    ("build", "linear", lambda one: one.is_module),
-    ("call", "module", lambda one: not one.is_module),
+# A value in a list of pairs, what a contract needs for it, and why it does not fit, in words.
+_VALUES_OF: tuple[tuple[str, str, Callable[[Contract], bool], str], ...] = (
+    ("call", "linear", lambda _: False, "'linear' is a layer for a constructor, and no input of a call"),
+    ("build", "linear", lambda one: one.is_module, "'linear' is a layer for a constructor, and a function has none"),
+    ("call", "module", lambda one: not one.is_module, "'module' is for a function, and this kata asks for a class"),
 )
 # A flag that needs another one, and of which code: of functions, or of what takes a query and keys apart.
 _WITH: tuple[tuple[str, str, str, Callable[[Contract], bool]], ...] = (
@@ -72,13 +71,12 @@ def check(slug: str, folder: Path, flags: tuple[str, ...], *, reads: bool) -> No
                 f"--read '{_as_typed('call', flags)}': {slug} has no input '{value}'.",
                 next_step=f"Its inputs are {', '.join(contract.inputs)}. None leaves a parameter out",
             )
-    for key, value, fits in _VALUES_OF:
+    for key, value, fits, lacks in _VALUES_OF:
         pairs: Pairs = given.get(key, ())  # type: ignore[assignment]
         if value in dict(pairs).values() and not fits(contract):
-            kind = "code that is built" if value == "linear" else "a function"
             raise UsageError(
-                f"--read '{_as_typed(key, flags)}': '{value}' is for {kind}, and {slug} asks for no such code there.",
-                next_step="Say a size, an input or None; --read help lists them",
+                f"--read '{_as_typed(key, flags)}' does not fit {slug}: {lacks}.",
+                next_step="Give another value (attn-kata grade --read help lists them)",
             )
     asked = given.get("conventions", ())
     unknown = [one for one in asked if one not in contract.conventions]  # type: ignore[attr-defined]

@@ -62,7 +62,7 @@ def _is_attention_alone(one: Definition) -> bool:
     return has_layers_of_attention(one) and all(_OF_SEVERAL.search(name) or vocabulary.role_of(name) for name in others)
 
 
-_OF_SEVERAL = re.compile(r"(?i)qkv|kv|c_attn|in_proj|qk")  # one layer for two or three of q, k and v
+_OF_SEVERAL = re.compile(r"(?i)kv|qk|c_attn|in_proj")  # one layer for two or three of q, k and v
 
 
 def attentions_first(structure: Structure) -> list[Definition]:

@@ -147,7 +147,7 @@ def _no_sizes(definition: Definition, search: Search) -> str:
     taken = ", ".join(one.name for one in definition.build[:MOST_SHOWN])
     if search.contract.has_groups and taken:
         return f"no argument of it is a number of key-value heads ({taken}). If it has as many as heads: --kata mha"
-    return f"no argument of it is a size that is known ({taken})" if taken else "it takes no sizes that are known"
+    return "it takes no sizes that are known"
 
 
 def _asks_what_is_unknown(reading: Reading, line: str) -> bool:

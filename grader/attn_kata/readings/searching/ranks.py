@@ -31,11 +31,11 @@ def of_any_rank(one: DefinitionSearch, ranked: Ranked) -> Ranked:
         return ranked
     whole = replace(ranked.reading, dims=3 if one.contract.is_module else 0)
     asked = one.search.unmasked(whole)
-    if (partly(asked) or not fits(asked)) and _REVERSES.search(one.code):
-        if layouts.speaks_of_batch(one.definition):
-            return replace(ranked, reading=whole, mistakes=MOST_MISTAKES + 1)
-        one.said += (_ONE_BY_T,)
     if partly(asked) or not fits(asked):
+        reverses = _REVERSES.search(one.code) is not None
+        if reverses and layouts.speaks_of_batch(one.definition):
+            return replace(ranked, reading=whole, mistakes=MOST_MISTAKES + 1)
+        one.said += (_ONE_BY_T,) * reverses
         return ranked
     count = mistakes(asked, MOST_MISTAKES)
     if count != 0 and not ranked.mistakes:

@@ -56,7 +56,7 @@ _SIZES: dict[str, str] = {
     "False": "kqsame causal iscausal isdecoder masked usemask flash useflash crossattention iscrossattention needweights "
     "outputattentions usecache qknorm returnattention fusedattn useflashattention addzeroattn addbiaskv autoregressive "
     "isautoregressive useflashattn usesdpa isdecoderselfattention encoderdecoderattention userope userotary "
-    "inference isinference optimized optimised usealibi alibi usetalkingheads talkingheads userelpos userelativepos "
+    "inference isinference optimized optimised usealibi usetalkingheads talkingheads userelpos userelativepos "
     "userelativeposition userelativepositions userelativebias",
     # How many times as wide as x an mlp is.
     "2": "forwardexpansion expansion expansionfactor expansionratio mlpratio mlpmult mlpexpansion ffmult ffnmult ffratio "
