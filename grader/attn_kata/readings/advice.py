@@ -76,7 +76,7 @@ _ADVICE = tuple(
             "Say how it is built with --read build=NAME=E,NAME=H (E is the width, H the heads), or name another class with "
             "--class NAME",
         ),
-        (r"it has no parameter '", "Name one that it has, as in --read q=NAME"),
+        (r"it has no parameter '", "Name one that it has, as in --read q=NAME or --read gates=NAME"),
         (r"do not say which are q, k and v", "Say it with --read q=NAME --read k=NAME --read v=NAME"),
         (r"returns a (?:new )?vector for each token", "Name another class with --class NAME"),
         (r"positions inside", "Take the positions out of the attention, and grade what is left"),

@@ -9,7 +9,8 @@
                   those of a transformer block                           norm1=ln_1.weight
     fused         the order inside a shared layer                        fused=k,q,v or fused=by_head:q,k,v
     call          what each parameter of the call gets; masked is
-                  whether there is a mask, qkv is (x, x, x)              call=query=x,key=x,value=x,mask=mask
+                  whether there is a mask, qkv is (x, x, x), and
+                  no_tokens is x without its tokens                      call=query=x,key=x,value=x,mask=mask
     before        the method that is called first, and its parameters    before=compute_keys,keys
     mask          what True means: keep, hide, additive, lengths, none   mask=hide
     mask_type     its type: bool, int, float                             mask_type=int
@@ -33,7 +34,7 @@
     own_rate      whether it drops at a rate that nobody sets: off       own_rate=yes
     unturned      functions and submodules that turn by positions: off   unturned=apply_rotary_emb
     gates         numbers that begin at 0 and multiply the result: set to 1;
-                  and what mixes the heads: set to the identity          gates=gamma or gates=talking_heads
+                  and what mixes the heads: set to the identity          gates=gamma
     angles        functions and submodules that make the angles for it   angles=precompute_freqs_cis
     caches        attributes that keep keys from call to call: emptied   caches=cache_k,cache_v
     square        whether it takes only as many queries as keys          square=yes
