@@ -14,7 +14,7 @@ from attn_kata.authoring import mutants
 from attn_kata.diagnosis import outcomes, search
 from attn_kata.diagnosis.outcomes import Outcomes, outcome, tensors
 from attn_kata.diagnosis.pipeline import Output, Pipeline, State, Variant, load
-from attn_kata.diagnosis.search import Answer, explain
+from attn_kata.diagnosis.search import Answer, distance, explain
 from attn_kata.grading.local import local_handle
 
 PIPELINES = [(kata, pipeline) for kata in catalog.katas() for pipeline in load(kata.folder).PIPELINES]
@@ -143,6 +143,31 @@ def test_pairs_are_found_on_mha() -> None:
             wrong.append((sorted(variant.id for variant in chosen), found))
 
     assert wrong == []
+
+
+@pytest.mark.parametrize("slug", ["causal_mask", "mha"])
+def test_what_sets_share_changes_no_outcome(slug: str) -> None:
+    """Stages before the first mistake, and between two, are computed once for all sets that begin alike."""
+    kata = catalog.find(slug)
+    pipeline = load(kata.folder).PIPELINES[0]
+    begun, _ = begun_for(kata, pipeline)
+    every = list(outcomes.outcomes(pipeline, begun[0], 2, None))
+    pairs = [
+        chosen
+        for chosen in itertools.combinations([one for one in pipeline.variants if one.shows_in_values], 2)
+        if not set(chosen[0].stages) & set(chosen[1].stages)
+    ]
+    apart = [
+        each.chosen
+        for each in every[:: 1 if slug == "causal_mask" else 7]
+        if distance(
+            Answer(output=None, raised=each.result) if isinstance(each.result, str) else Answer(output=each.result.out),
+            outcome(pipeline, begun[0], each.chosen),
+        )
+    ]
+
+    assert len(every) == len(pairs)
+    assert apart == []
 
 
 def test_the_order_of_the_probes_does_not_matter() -> None:

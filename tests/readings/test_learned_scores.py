@@ -325,3 +325,49 @@ def test_states_of_an_encoder_and_a_decoder_by_a_letter(shared_engine):
 
     assert report.outcome == "passed", report.ungraded_because
     assert "call=out_e=k,hidden_d=q" in report.reading["flags"]
+
+
+STATES_BY_A_LETTER = '''
+class Pooled(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.to_h, self.to_q = nn.Linear(size, size, bias=False), nn.Linear(size, size, bias=False)
+        self.score = nn.Linear(size, 1, bias=False)
+
+    def forward(self, h, q):
+        """h are the hidden states (batch, seq_len, size), and q is one of them (batch, size)."""
+        weights = torch.softmax(self.score(torch.tanh(self.to_h(h) + self.to_q(q.unsqueeze(1)))), dim=1)
+        return (weights * h).sum(dim=1)
+'''
+
+
+def test_beside_a_query_the_hidden_states_are_the_keys(shared_engine):
+    right, wrong = right_and_wrong(shared_engine, "additive_attention", STATES_BY_A_LETTER, ")), dim=1)", ")), dim=0)")
+
+    assert "call=h=k,q=q" in right.reading["flags"]
+    assert "time first" not in " ".join(right.reading["departures"])
+    assert told(wrong) == {"softmax.head_axis"}  # or over the batch
+
+
+A_LAYER_AFTER_VALUES = """
+WIDTH_OF_SCORE = 24
+
+class Additive(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.w_q, self.w_k = nn.Linear(dim, WIDTH_OF_SCORE), nn.Linear(dim, WIDTH_OF_SCORE)
+        self.v, self.out = nn.Linear(WIDTH_OF_SCORE, 1), nn.Linear(dim, dim)
+
+    def forward(self, query, keys, values, mask=None):
+        score = self.v(torch.tanh(self.w_q(query).unsqueeze(1) + self.w_k(keys))).squeeze(-1)
+        if mask is not None:
+            score = score.masked_fill(mask == 0, -1e9)
+        weights = F.softmax(score, dim=-1)
+        return self.out(torch.bmm(weights.unsqueeze(1), values).squeeze(1)), weights
+"""
+
+
+def test_values_are_as_wide_as_a_layer_after_them_needs(shared_engine):
+    _, wrong = right_and_wrong(shared_engine, "additive_attention", A_LAYER_AFTER_VALUES, "dim=-1", "dim=0")
+
+    assert told(wrong) == {"softmax.head_axis"}  # or over the batch

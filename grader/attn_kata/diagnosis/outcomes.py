@@ -227,6 +227,7 @@ def _sets(
     place = {name: index for index, name in enumerate(names)}
     shown = (variant for variant in pipeline.variants if variant.shows_in_values)
     ordered = sorted(shown, key=lambda variant: _first(variant, place))
+    places = [_first(variant, place) for variant in ordered]
     if pipeline.ask is not None:
         for chosen in itertools.combinations(ordered, count):
             taken = [name for variant in chosen for name in variant.stages]
@@ -242,15 +243,17 @@ def _sets(
             yield chosen, _advance(pipeline, state, names[done:], chosen)
             return
         taken = {name for other in chosen for name in other.stages}
+        reached: State | str = state
         for index in range(start, len(ordered)):
             variant = ordered[index]
-            first = _first(variant, place)
-            if taken & set(variant.stages):
+            if not taken.isdisjoint(variant.stages):
                 continue
             together = (*chosen, variant)
             if len(together) == count and not tells(together, telling):
                 continue
-            reached = _advance(pipeline, state, names[done:first], chosen)
+            first = places[index]  # never before that of the variants before it
+            if first > done and not isinstance(reached, str):
+                reached, done = _advance(pipeline, reached, names[done:first], chosen), first
             if not isinstance(reached, str):
                 yield from walk(reached, first, together, index + 1)
             elif len(together) == count:

@@ -40,7 +40,7 @@ def possible(
     same = {"Tq": "Tk"} if reading.square else {}
     same |= {"Dv": "D", "context_dim": "E", "query_dim": "key_dim"} if reading.alike else {}
     same |= {"input_dim": "key_dim", "value_dim": "key_dim"} if reading.alike else {}
-    same |= {"hidden_dim": "key_dim", "query_dim": "key_dim"} if as_wide else {}
+    same |= {"hidden_dim": "key_dim", "query_dim": "key_dim", "Dv": "key_dim"} if as_wide else {}
     same |= {"value_dim": "key_dim"} if reading.is_one_of_heads or len(reading.fused) == 3 else {}
     same |= {"Dv": "key_dim"} if reading.keys_are_values else {}
     same |= {"D": "E"} if reading.one_head else {}

@@ -56,9 +56,8 @@ class Pane(VerticalScroll, can_focus=True):
     def show(self, text: str | Content, *, end: bool = False) -> None:
         """Show another text, from its start or its `end`."""
         self.query_one(Words).update(text)
-        if end:
-            self.scroll_end(animate=False)
-        else:
+        self.anchor(end)  # the text is laid out later, and the pane may not be shown yet: its end is not known now
+        if not end:
             self.scroll_home(animate=False)
 
 

@@ -65,12 +65,13 @@ def with_keys_of(probe: Probe, sizes: int) -> Probe:
 
 
 def of_one_width(probe: Probe) -> Probe:
-    """The probe of a learned score built with (I, C, D), all as wide as its keys."""
+    """The probe of a learned score built with (I, C, D), all and the values as wide as its keys."""
     key = probe.build[1]
-    q = probe.args[0]  # (B, Tq, I)
-    wide = q.repeat(1, 1, -(-key // q.shape[-1]))[..., :key].contiguous()
-    sizes = {**probe.sizes, **dict.fromkeys(("query_dim", "hidden_dim"), key)}
-    return replace(probe, build=(key,) * len(probe.build), args=(wide, *probe.args[1:]), sizes=sizes)
+    q, k, v = (  # (B, T, width)
+        one.repeat(1, 1, -(-key // one.shape[-1]))[..., :key].contiguous() for one in probe.args[:3]
+    )
+    sizes = {**probe.sizes, **dict.fromkeys(("query_dim", "hidden_dim", "Dv"), key)}
+    return replace(probe, build=(key,) * len(probe.build), args=(q, k, v, *probe.args[3:]), sizes=sizes)
 
 
 def of_one_size(probe: Probe, *, wide: int = 1, values: int = 1) -> Probe:

@@ -24,6 +24,7 @@ _MASK = re.compile(r"mask|(?:^|_)pad|valid|len(?:gth)?s?$|^keep|ignore")
 _KEY = re.compile(r"enc|mem|annot|source|src|key|^k(?:_|$)|^hs$|^h_?s$|context|^ctx|feat|^e_|_e$")
 _VALUE = re.compile(r"^v(?:_|$|al)")
 _QUERY = re.compile(r"quer|dec|hid|stat|^s(?:_|$|t)|^q(?:_|$)|^h(?:_|$|t)|rnn|lstm|gru|tgt|target|out|^d_|_d$")
+_SURE_QUERY = re.compile(r"^q(?:_|$)|quer")  # beside it, a hidden state is a key: (h, q)
 _OUTPUTS, _STATE = re.compile(r"^(?!.*(?:dec|tgt)).*out(?:put)?s?$"), re.compile(r"hid|state$|final")
 _SIDES = re.compile(r"cat\(\s*[\[(]\s*([\w.]+)[^,]*,\s*([\w.]+)")
 _SAYS_TIME_FIRST = re.compile(r"(?:seq\w*|src|max|time)_?(?:len\w*|steps?)\s*,\s*(?:b|n|batch\w*|bsz)\b|time first")
@@ -37,7 +38,7 @@ def inputs(definition: Definition) -> dict[str, str]:
     found: dict[str, str] = {}
     names = _passed_as(definition)
     taken = [one for one in definition.call if not (KIND.search(one.name.lower()) and _allowed(definition))]
-    for parameter in taken:
+    for parameter in sorted(taken, key=lambda one: _SURE_QUERY.search(one.name.lower()) is None):
         called = names.get(parameter.name, parameter.name)
         role = _role(called.lower().replace("query_", "q_")) or _role(parameter.name.lower().replace("query_", "q_"))
         if role is not None and role not in found.values():
@@ -178,7 +179,8 @@ def _says_shape(definition: Definition, role: str, dimensions: int, first: str =
     names = "|".join(re.escape(name) for name, one in inputs(definition).items() if one == role)
     size = r"\s*,\s*[\w*./ +-]+"
     shape = rf"[(\[]\s*{first}{size * (dimensions - 1)}\s*[)\]]"
-    words = rf"(?i)\b(?:{names})\b`?\s*(?:is|has|of|shape|:|=|-|,|\s)*{shape}"
+    between = r"is|has|of|shape|the|an?|hidden|last|states?|vectors?|outputs?|:|=|-|,|\s"
+    words = rf"(?i)\b(?:{names})\b`?\s*(?:{between})*{shape}"
     comments = "\n".join(re.findall(r"#[^\n]*|\"{3}[\s\S]*?\"{3}", definition.text))
     return bool(names) and re.search(words, comments) is not None
 

@@ -13,8 +13,17 @@ from attn_kata.readings import advice, conventions
 from attn_kata.readings.candidates import building, calls, dropouts, layouts, positions, roles, triangles
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Pairs, Reading, with_flags
-from attn_kata.readings.searching import certain, construction, lengths, masked_search, ranks, returned, second_tries
-from attn_kata.readings.searching.behaviour import Ranked, answers, fits, mistakes, partly
+from attn_kata.readings.searching import (
+    certain,
+    construction,
+    lengths,
+    masked_search,
+    own_triangle,
+    ranks,
+    returned,
+    second_tries,
+)
+from attn_kata.readings.searching.behaviour import Ranked, answers, mistakes, partly
 from attn_kata.readings.searching.construction import OF_MASKS
 from attn_kata.readings.searching.mask_forms import MaskForms
 from attn_kata.readings.searching.search import MOST_MISTAKES, NARROW, Search
@@ -26,7 +35,6 @@ _ASSERTS_FLOAT32 = re.compile(r"assert\b[^\n]*(?:\bFloatTensor|float32|torch\.fl
 _PAST_THE_END = re.compile(r"index \d+ is out of bounds for dimension \d with size (\d+)")
 _IN_PAIRS = re.compile(r"::\s*2\b|range\([^()\n]*,\s*2\)")
 _EVEN = re.compile(r"(?i)\beven\b|(?:divisible by|multiple of) (?:2|two)\b|% 2 ==")
-_MAY_HIDE = re.compile(r"tri[lu]|mask|inf\b|\de\d|caus|arange|cumsum|where\(")
 
 
 @dataclass(kw_only=True)
@@ -273,8 +281,8 @@ class DefinitionSearch:
         # A context that has the name of one may have a length of its own; of x and y nothing says so.
         unnamed = self.contract.is_cross and roles.is_of_two_unnamed(self.definition)
         may_be_square = self.contract.takes_qkv or not self.contract.is_module or unnamed
-        own_triangle = ranked is not None and ranked.mistakes > 0 and any(one.causal for one in readings)
-        if may_be_square and "square" not in self.given and (self._raises(ranked) or own_triangle):
+        has_triangle = ranked is not None and ranked.mistakes > 0 and any(one.causal for one in readings)
+        if may_be_square and "square" not in self.given and (self._raises(ranked) or has_triangle):
             # Values as wide as keys would hide a scale of the values' width in code that takes both.
             as_wide = "alike" not in self.given and self._raises(ranked)
             as_wide = as_wide and (not self.contract.is_module or (unnamed and one_width))
@@ -283,7 +291,7 @@ class DefinitionSearch:
             if (square is None or not square.answers) and needs_mask:
                 square = self.best(self.forms.needing(of_one_length)) or square
             ranked = square if _explains_more(square, ranked) else ranked
-        ranked = self._causal_after_all(ranked)
+        ranked = own_triangle.causal_after_all(self, ranked)
         if ranked is None or not ranked.answers:  # that it raises by its own mistake says more than that it raises
             own = next((one for one in readings if certain.raises(one, self.search, self.definition)), None)
             if own is None and needs_mask:
@@ -306,29 +314,6 @@ class DefinitionSearch:
             if not {"D", "C"} & {value for _, value in one.build} and "H" in {value for _, value in one.build}:
                 found += [replace(one, build=_with(one.build, name, "D")) for name in names[1:]]
         return found[:MOST_CANDIDATES]
-
-    def _causal_after_all(self, ranked: Ranked | None) -> Ranked | None:
-        """The reading; as one that hides later keys, where that needs fewer mistakes, however the code writes it."""
-        if (
-            ranked is None
-            or not ranked.answers
-            or not ranked.mistakes
-            or ranked.reading.causal
-            or "causal" in self.given
-        ):
-            return ranked
-        contract = self.contract
-        if contract.causal or contract.is_block or contract.is_cross or contract.rotation or contract.mask == "keys":
-            return ranked
-        if contract.has_score:
-            return ranked
-        # It takes a second to look at all mistakes once more, and a result of a wrong shape says little of a triangle.
-        if not fits(self.search.unmasked(ranked.reading)) and not _MAY_HIDE.search(self.code):
-            return ranked
-        causal = replace(ranked.reading, causal=True)
-        asked = self.search.unmasked(causal)
-        count = mistakes(asked, ranked.mistakes - 1) if answers(asked) else None
-        return ranked if count is None else replace(ranked, reading=causal, mistakes=count)
 
     def _raises_by_itself(self, ranked: Ranked) -> bool:
         return certain.raises(ranked.reading, self.search, self.definition)

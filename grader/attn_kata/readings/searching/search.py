@@ -148,12 +148,18 @@ class Search:
 
     def _how_far(self, reading: Reading, asked: Asked) -> int:
         """How much of the right computation the code computes under a reading, on its first probe without a mask."""
-        if self.attempt.adapt(adapter.source_of(reading, self.contract)).status != wire.OK:
+        attempt = self.handle(reading)
+        if attempt is None:
             return 0
-        attempt = Handle(Limited(self.attempt, self.limits(reading).without_mask(), attempt=True), self.returns)
         followed = [one for pipeline, found in asked for one in traced(pipeline, found.first(), attempt)]
         reached = [one.departure for one in followed if one.departure is not None]
         return sum(len(one.right) + (one.factor is not None) for one in reached)
+
+    def handle(self, reading: Reading) -> Handle | None:
+        """The code under a reading, to be called without a mask; None where it cannot be adapted."""
+        if self.attempt.adapt(adapter.source_of(reading, self.contract)).status != wire.OK:
+            return None
+        return Handle(Limited(self.attempt, self.limits(reading).without_mask(), attempt=True), self.returns)
 
     def unmasked(self, reading: Reading) -> Asked:
         """What the code answers without a mask."""
