@@ -241,7 +241,10 @@ def test_a_dropout_whose_result_is_forgotten_is_named(shared_engine):
     assert "self.drop" in right
     none, forgotten = (
         shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
-        for text in (right, right.replace("        return", "        self.drop(weights)\n        return"))
+        for text in (
+            right.replace("nn.Dropout(p)", "p"),
+            right.replace("        return", "        self.drop(weights)\n        return"),
+        )
     )
 
     assert none.outcome == "passed"  # an author may drop elsewhere, or not at all
@@ -558,3 +561,47 @@ def test_a_normalization_of_scores_is_no_norm_and_what_masks_properly_turns_noth
     report = shared_engine.grade("mha", (HEAD + NORMALIZED).encode(), attempt="mine.py", reads=True)
 
     assert report.passed, report.ungraded_because
+
+
+MADE = ATTEND.replace("width, n_heads):", "width, n_heads, dropout=0.0):").replace(
+    "self.h, self.d = n_heads,", "self.drop = nn.Dropout(dropout)\n        self.h, self.d = n_heads,"
+)
+
+
+def test_a_dropout_that_is_made_and_never_called_is_a_mistake(shared_engine):
+    report = shared_engine.grade("mha", (HEAD + MADE).encode(), attempt="mine.py", reads=True)
+
+    assert told(report) == {"dropout.never"}
+    line = report.diagnosis[0].mistakes[0].line
+    assert "self.drop = nn.Dropout(dropout)" in (HEAD + MADE).splitlines()[line - 1]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("        out = self.w_o", "        # weights = self.drop(weights)\n        out = self.w_o"),  # on purpose
+        ("self.drop = nn.Dropout(dropout)", "self.resid_drop = nn.Dropout(dropout)"),  # not of the weights
+        ("self.drop = nn.Dropout(dropout)", "self.rate = dropout"),
+        ("self.drop = nn.Dropout(dropout)", "self.drop = nn.Dropout(0.0)"),
+    ],
+)
+def test_a_dropout_that_may_be_left_out_on_purpose_is_said_alone(old, new, shared_engine):
+    assert MADE.count(old) == 1
+    report = shared_engine.grade("mha", (HEAD + MADE.replace(old, new)).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "passed"
+    assert not told(report)
+
+
+def test_a_dropout_that_a_class_below_calls_is_not_forgotten(shared_engine):
+    below = """
+
+class Below(Attend):
+    def forward(self, x, mask=None):
+        return self.drop(super().forward(x, mask))
+"""
+    name = MADE.split("class ")[1].split("(")[0]
+    text = HEAD + MADE + below.replace("Attend", name)
+    report = shared_engine.grade("mha", text.encode(), attempt="mine.py", reads=True, flags=(f"entry={name}",))
+
+    assert not told(report)

@@ -11,7 +11,7 @@ from attn_kata.grading.foreign import Read
 from attn_kata.grading.foreign_verdict import fails_by_itself
 from attn_kata.properties.failures import AttemptRaised, NoAnswer, PropertyFailed, RaisedWithoutMask
 from attn_kata.readings import advice
-from attn_kata.readings.candidates import building
+from attn_kata.readings.candidates import building, dropouts
 from attn_kata.readings.reading import ROLES
 from attn_kata.report.model import Finding
 
@@ -70,11 +70,17 @@ def settled(read: Read, findings: list[Finding], failures: dict[str, PropertyFai
     message = failures[failed].message
     id = "dropout.never" if message.startswith("nothing is dropped") else ""
     id = "dropout.on_output" if _RESULT_DROPPED in message else id
-    if id == "dropout.never" and forgets_what_it_drops(read.text.encode()):
+    if id == "dropout.never" and (forgets_what_it_drops(read.text.encode()) or _has_unused_dropout(read)):
         return read  # it is meant to drop
     note = f"Its dropout is not the contract's{f' ({id})' if id else ''}, and is not graded: in train(), {message}"
     left_out = read.left_out | dict.fromkeys(about, _DROPOUT_LEFT_OUT)
     return replace(read, left_out=left_out, notes=(*read.notes, note))
+
+
+def _has_unused_dropout(read: Read) -> bool:
+    structure = read.source.structure
+    definition = structure.find(read.chosen.reading.entry)
+    return definition is not None and dropouts.made_in_vain(definition, structure)
 
 
 def _without_device(read: Read, failures: dict[str, PropertyFailed]) -> Read:

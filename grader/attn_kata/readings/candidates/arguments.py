@@ -13,6 +13,7 @@ PLACE_OF_LAYER = re.compile(r"(?i)layer_?(?:idx|id|index|num|number|i)")
 _SWITCH = re.compile(r"(?:use|is|has|with|enable|do)_")
 WINDOW = "(1,L)"  # its height and its width: as long as the input
 _DIRECTIONS = re.compile(r"(?i)(?:^|_)n(?:um)?_?dir(?:s|ections?)?$")  # of an RNN, by which a width is multiplied
+_LAYERS_OF_AN_RNN = re.compile(r"(?i)n(?:um(?:ber_of)?)?_?(?:rnn_|gru_|lstm_|encoder_|decoder_)?layers?$")
 
 
 def symbol_of(parameter: Parameter, definition: Definition, text: str, contract: Contract) -> str | None:
@@ -25,6 +26,8 @@ def symbol_of(parameter: Parameter, definition: Definition, text: str, contract:
     if parameter.default is None and _A_LAYER.search(parameter.name.lower()) and re.search(handed, text, re.MULTILINE):
         return "linear"
     if parameter.default is None and (PLACE_OF_LAYER.fullmatch(parameter.name) or _DIRECTIONS.search(parameter.name)):
+        return "1"
+    if parameter.default is None and contract.has_score and _LAYERS_OF_AN_RNN.match(parameter.name):
         return "1"
     of_layers = contract.is_module and not contract.has_score
     if of_layers and parameter.default != "None" and _is_window_of_two(parameter.name, text):

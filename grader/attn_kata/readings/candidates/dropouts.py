@@ -22,6 +22,29 @@ def dropping(reading: Reading) -> Reading:
     return replace(reading, build=tuple(build))
 
 
+def made_in_vain(definition: Definition, structure: Structure) -> bool:
+    """Whether it, or what makes its weights, has a dropout for them that is made and that nothing ever calls.
+
+    Not where a comment has the call, or where another class may call it.
+    """
+    everything = "\n".join(one.text for one in structure.definitions)
+    for one in structure.reach(definition):
+        if not one.is_class or (one is not definition and "softmax" not in one.text):
+            continue
+        for name, made in one.layers.items():
+            if (
+                made != "Dropout"
+                or _of_result(name)
+                or re.search(rf"\.{name}\s*=[^=\n]*\(\s*(?:p\s*=\s*)?0?\.?0*\s*\)", one.text)
+            ):
+                continue
+            from_outside = re.search(rf"(?<!self)\.{name}\b|(?<=[\"']){name}(?=[\"'])", everything)
+            inherited = re.search(rf"class \w+\([^)]*\b{one.name}\b", everything)
+            if len(re.findall(rf"\bself\.{name}\b", one.text)) == 1 and not from_outside and not inherited:
+                return True
+    return False
+
+
 def bypassed(definition: Definition, structure: Structure, contract: Contract) -> tuple[str, ...]:
     """Norms, and dropouts of the result: no part of the attention."""
     if contract.is_block:
