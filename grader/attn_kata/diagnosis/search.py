@@ -235,9 +235,9 @@ def _possible(tried: Outcomes, answer: Answer) -> Iterable[Outcome]:
     return tried if first is None or answer.instead is not None else tried.near(first, RIVAL)
 
 
-def _alone(pipeline: Pipeline, begun: list[State]) -> list[list[State | str]]:
-    """What each variant alone gives on every probe."""
-    return [[known_outcome(pipeline, state, (variant,)) for state in begun] for variant in pipeline.variants]
+def _alone(pipeline: Pipeline, begun: list[State]) -> list[dict[int, State | str]]:
+    """What each variant alone gives, by its `id()`, on every probe."""
+    return [{id(each.chosen[0]): each.result for each in outcomes(pipeline, state, 1, None)} for state in begun]
 
 
 def _telling(
@@ -255,9 +255,9 @@ def _differing(
     pipeline: Pipeline, begun: list[State], other: Pipeline, otherwise: list[State]
 ) -> tuple[frozenset[int], frozenset[int]]:
     usual = kept(pipeline, ("alone", begun), lambda: _alone(pipeline, begun))
-    pairs = list(zip(pipeline.variants, usual, _alone(other, otherwise), strict=True))
-    first = frozenset(id(variant) for variant, ours, theirs in pairs if not _same(ours[0], theirs[0]))
-    return first, frozenset(id(variant) for variant, ours, theirs in pairs if not all(map(_same, ours, theirs)))
+    pairs = list(zip(usual, _alone(other, otherwise), strict=True))
+    differ = [frozenset(each for each in ours if not _same(ours[each], theirs[each])) for ours, theirs in pairs]
+    return differ[0], frozenset().union(*differ)
 
 
 def _same(one: State | str, other: State | str) -> bool:
