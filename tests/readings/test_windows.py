@@ -83,6 +83,22 @@ def test_a_window_that_may_be_left_out_is(shared_engine: Engine) -> None:
     assert not any("window_size" in flag for flag in report.reading["flags"])
 
 
+SIDE = (
+    WINDOW.replace("window_size, num_heads, attn_drop", "num_heads, window_size=8, attn_drop")
+    .replace("high, wide = window_size", "high = wide = window_size")
+    .replace("(2 * high - 1) * (2 * wide - 1)", "(2 * window_size - 1) * (2 * window_size - 1)")
+    .replace("self.window_size[0] * self.window_size[1]", "self.window_size * self.window_size")
+)
+
+
+def test_a_window_that_is_one_number_fits_any_input(shared_engine: Engine) -> None:
+    assert SIDE.count("window_size[") == 0
+    right, wrong = right_and_wrong(shared_engine, "mha", SIDE, "(q * self.scale)", "q")
+
+    assert "window_size=1" in " ".join(right.reading["flags"])
+    assert told(wrong) == {"scale.missing"}
+
+
 PATCHES = """
 from einops import rearrange
 

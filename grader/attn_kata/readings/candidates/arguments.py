@@ -32,6 +32,8 @@ def symbol_of(parameter: Parameter, definition: Definition, text: str, contract:
     of_layers = contract.is_module and not contract.has_score
     if of_layers and parameter.default != "None" and _is_window_of_two(parameter.name, text):
         return WINDOW
+    if of_layers and parameter.default != "None" and _is_side_of_a_window(parameter.name, text):
+        return "1"  # its table of biases then fits any number of tokens
     if parameter.default is not None and parameter.default.startswith(("(", "[")):
         return None  # several numbers, as feat_sizes=(32, 32)
     symbol = vocabulary.size_in(parameter.name, text)
@@ -109,6 +111,14 @@ def _is_window_of_two(name: str, text: str) -> bool:
     own = rf"(?:self\.)?{re.escape(name)}\b"
     apart = rf"{own}\[1\]|\w+\s*,\s*\w+\s*=\s*{own}\s*$"
     return "window" in name.lower() and re.search(apart, text, re.MULTILINE) is not None
+
+
+def _is_side_of_a_window(name: str, text: str) -> bool:
+    """Whether an argument is both sides of a window, which has a table of biases for each distance in it."""
+    own = rf"(?:self\.)?{re.escape(name)}\b"
+    has_table = re.search(rf"2\s*\*\s*{own}\s*-\s*1|(?<!\w){own}\s*\*\s*2\s*-\s*1", text)
+    squared = re.search(rf"(?<!\w){own}\s*(?:\*\s*{own}|\*\*\s*2\b)", text)
+    return "window" in name.lower() and has_table is not None and squared is not None
 
 
 _A_LAYER = re.compile(r"(?:^|_)(?:fc|linear|proj|projection)(?:_layer)?s?$")
