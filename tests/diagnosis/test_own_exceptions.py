@@ -60,6 +60,21 @@ def test_it_is_named_by_its_type_and_words(kind, text, named):
     assert own_exceptions.mistake(raised, CODE) == named
 
 
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("import torch.nn", "python.undefined_name"),  # it sets torch alone
+        ("import torch.nn as nn", None),
+        ("from torch import nn", None),
+        ("from some.where import (\n    other,\n    nn,\n)", None),
+    ],
+)
+def test_a_name_that_a_line_imports_may_lack_its_package(line, named):
+    raised = Raised(types=("NameError",), text="name 'nn' is not defined", frames=((3, "<module>"),))
+
+    assert own_exceptions.mistake(raised, f"{line}\n{CODE}") == named
+
+
 def test_one_that_is_raised_outside_of_the_attempt_is_not():
     raised = Raised(
         types=("TypeError",), text="Attend.forward() missing 1 required positional argument: 'v'", frames=()

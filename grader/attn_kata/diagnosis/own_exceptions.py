@@ -209,8 +209,11 @@ def mistake(raised: Raised, code: str, line: str = "") -> str | None:
 
 
 def _is_imported(name: str, code: str) -> bool:
-    """Whether a line at the top of the source imports this name: `import numpy as np`, `from x import (a, np)`."""
-    words = rf"[^\n]*\b{re.escape(name)}\b"
+    """Whether a line at the top of the source imports this name: `import numpy as np`, `from x import (a, np)`.
+
+    `import torch.nn` sets torch, and not nn.
+    """
+    words = rf"[^\n]*(?<![.\w]){re.escape(name)}\b"
     return (
         re.search(rf"^(?:import|from)\b{words}|^from [^\n]*\([^)]*\b{re.escape(name)}\b", code, re.MULTILINE)
         is not None
