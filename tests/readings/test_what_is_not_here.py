@@ -21,7 +21,7 @@ class Attention(nn.Module):
         B, T, E = x.shape
         q, k, v = (f(x).view(B, T, self.n_heads, -1).transpose(1, 2) for f in (self.to_q, self.to_k, self.to_v))
         weights = (q @ k.mT / (E // self.n_heads) ** 0.5).softmax(-1)
-        return self.to_out((weights @ v).transpose(1, 2).reshape(B, T, E))
+        return self.to_out((self.drop(weights) @ v).transpose(1, 2).reshape(B, T, E))
 """
 OWN = "Linear = nn.Linear\n" + ATTENTION
 
@@ -134,6 +134,7 @@ def test_a_buffer_that_is_none_without_a_length_gets_one(shared_engine: Engine) 
         "            self.register_buffer('hidden', None)\n",
     )
     text = text.replace("** 0.5).softmax", "** 0.5).masked_fill(self.hidden[:T, :T], float('-inf')).softmax")
+    text = text.replace("self.drop(weights)", "weights")
     report = graded(shared_engine, text)
 
     assert report.passed, report.ungraded_because
@@ -143,7 +144,7 @@ def test_a_buffer_that_is_none_without_a_length_gets_one(shared_engine: Engine) 
 def test_the_rate_of_a_dropout_that_is_left_out_can_be_read(shared_engine: Engine) -> None:
     text = OWN.replace(
         ".softmax(-1)\n", ".softmax(-1)\n        weights = torch.dropout(weights, self.drop.p, self.training)\n"
-    )
+    ).replace("self.drop(weights)", "weights")
     report = graded(shared_engine, text)
 
     assert report.passed, report.ungraded_because
@@ -221,9 +222,7 @@ def test_a_mask_that_the_call_never_reads_is_said_where_nothing_is_graded(shared
     text = OWN.replace("def forward(self, x):", "def forward(self, x, pad_mask=None):")
     text = text.replace("B, T, E = x.shape", "B, T, E = missing_helper(x).shape")
     said = "forward never reads 'pad_mask'. If that should hide keys, this is mask.lost"
-    never, reads = (
-        graded(shared_engine, each) for each in (text, text.replace("to_out((weights", "to_out(pad_mask * (weights"))
-    )
+    never, reads = (graded(shared_engine, each) for each in (text, text.replace("to_out((", "to_out(pad_mask * (")))
 
     assert never.outcome == reads.outcome == "ungraded"
     assert [said in each.notes for each in (never, reads)] == [True, False]
