@@ -38,7 +38,8 @@ def inputs(definition: Definition) -> dict[str, str]:
     found: dict[str, str] = {}
     names = _passed_as(definition)
     taken = [one for one in definition.call if not (KIND.search(one.name.lower()) and _allowed(definition))]
-    for parameter in sorted(taken, key=lambda one: _SURE_QUERY.search(one.name.lower()) is None):
+    sure = [one for one in taken if one.default is None and _SURE_QUERY.search(one.name.lower())]
+    for parameter in (*sure, *(one for one in taken if one not in sure)):
         called = names.get(parameter.name, parameter.name)
         role = _role(called.lower().replace("query_", "q_")) or _role(parameter.name.lower().replace("query_", "q_"))
         if role is not None and role not in found.values():
