@@ -604,4 +604,5 @@ class Below(Attend):
     text = HEAD + MADE + below.replace("Attend", name)
     report = shared_engine.grade("mha", text.encode(), attempt="mine.py", reads=True, flags=(f"entry={name}",))
 
+    assert report.outcome == "passed", report.ungraded_because
     assert not told(report)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.readings.pairs import right_and_wrong, told
+from tests.readings.test_interfaces import ATTEND
 from tests.readings.test_kinds import HEAD
 from tests.readings.test_search import read
 
@@ -230,3 +231,17 @@ def test_a_triangle_that_a_part_of_a_config_switches_on_is_off_and_tried_on(shar
 
     assert "always causal" not in right.reading["departures"]
     assert told(wrong) == {"mask.shifted"}
+
+
+def test_a_triangle_in_no_known_words_is_seen_by_what_its_tokens_see(shared_engine):
+    """Another last token changes no earlier row, so the code is asked as one that hides later keys."""
+    places = "places = torch.linspace(0, 1, T, dtype=x.dtype)\n        "
+    hidden = "scores = scores.masked_fill(places[:, None] < places, float('-inf'))\n        "
+    text = ATTEND.replace("mask=None):", "):").replace(
+        '        if mask is not None:\n            scores = scores.masked_fill(mask == 0, float("-inf"))\n', ""
+    )
+    text = text.replace("weights = F.softmax(", f"{places}{hidden}weights = F.softmax(")
+    right, wrong = right_and_wrong(shared_engine, "mha", text, " / math.sqrt(self.d)", "")
+
+    assert "always causal" in right.reading["departures"]
+    assert told(wrong) == {"scale.missing"}
