@@ -52,3 +52,18 @@ def test_a_parameter_that_has_the_dtype_already_keeps_its_memory():
 
     assert torch.equal(view, torch.full((2,), 3.0).double())
     assert torch.equal(module[0].weight, torch.eye(2).double())
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_turns_that_a_module_keeps_as_complex_numbers_stay_complex(dtype):
+    module = nn.Linear(2, 2, bias=False)
+    module.register_buffer("turns", torch.polar(torch.ones(3), torch.arange(3.0)))
+    module.register_buffer("places", torch.arange(3))
+    weight, turns = module.weight, module.turns
+
+    copy_weights(module, {"weight": torch.eye(2, dtype=dtype)})
+
+    assert module.weight is weight and weight.dtype == dtype
+    assert module.places.dtype == torch.int64
+    assert module.turns.is_complex() and module.turns.real.dtype == dtype
+    assert torch.equal(module.turns.to(turns.dtype), turns)

@@ -1,4 +1,4 @@
-"""Rotary positions inside of an attention are left out; that they have no effect in the code is said."""
+"""Rotary positions inside of an attention are left out; what is certainly wrong in them is named, and fails."""
 
 from __future__ import annotations
 
@@ -48,8 +48,12 @@ def edited(text: str, *edits: tuple[str, str]) -> str:
     return text
 
 
+def ids(report) -> set[str]:
+    return {mistake.id for one in report.diagnosis for mistake in one.mistakes}
+
+
 @pytest.mark.parametrize(
-    ("text", "is_said"),
+    ("text", "is_wrong"),
     [
         (ATTEND, False),
         (BY_HEADS, True),
@@ -71,11 +75,14 @@ def edited(text: str, *edits: tuple[str, str]) -> str:
         (edited(ATTEND, (TURN, "")), False),  # it turns nothing
     ],
 )
-def test_that_positions_have_no_effect_is_said(text, is_said, shared_engine):
+def test_positions_without_an_effect_are_named(text, is_wrong, shared_engine):
     report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
 
-    assert report.passed, report.ungraded_because
-    assert any("the positions have no effect" in note for note in report.reading["notes"]) == is_said
+    assert report.outcome == ("failed" if is_wrong else "passed"), report.ungraded_because
+    assert ids(report) == ({"rope.positions_ignored", "rope.head_axis"} if is_wrong else set())
+    failed = [(one.property, one.message) for one in report.findings if one.outcome == "failed" and one.tier == "core"]
+    assert [name for name, _ in failed] == ["values"] * is_wrong
+    assert all("in whichever order" in message for _, message in failed)
 
 
 BOTH = edited(
@@ -90,12 +97,12 @@ BOTH = edited(
 
 
 @pytest.mark.parametrize("of_keys", ["xk", "xq"])
-def test_that_what_turns_both_makes_the_keys_of_the_queries_is_said(of_keys, shared_engine):
+def test_what_turns_both_and_makes_the_keys_of_the_queries_is_named(of_keys, shared_engine):
     text = edited(BOTH, ("turned(xq, angles), turned(xk, angles)", f"turned(xq, angles), turned({of_keys}, angles)"))
     report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
 
-    assert report.passed, report.ungraded_because
-    assert any("project.query_for_key" in note for note in report.reading["notes"]) == (of_keys == "xq")
+    assert report.passed == (of_keys == "xk"), report.ungraded_because
+    assert ids(report) == ({"project.query_for_key"} if of_keys == "xq" else set())
 
 
 # As in Llama's code of Hugging Face: cos and sin for two halves.
@@ -119,7 +126,7 @@ INTO_NEIGHBOURS = (NEIGHBOURS, ("torch.cat([-two, one], dim=-1)", "torch.stack([
 
 @pytest.mark.parametrize("switch", [(), SWITCHED], ids=["always", "behind a flag"])
 @pytest.mark.parametrize(
-    ("edits", "is_said"),
+    ("edits", "is_wrong"),
     [
         ((), False),
         ((("whole.cos()", "whole.cos() * 1.2"), ("whole.sin()", "whole.sin() * 1.2")), False),  # as YaRN scales both
@@ -128,13 +135,40 @@ INTO_NEIGHBOURS = (NEIGHBOURS, ("torch.cat([-two, one], dim=-1)", "torch.stack([
     ],
     ids=["halves", "scaled", "halves for neighbours", "no sign"],
 )
-def test_that_a_rotation_changes_lengths_is_said(edits, is_said, switch, shared_engine):
+def test_a_rotation_that_changes_lengths_is_named(edits, is_wrong, switch, shared_engine):
     report = shared_engine.grade(
         "mha", (HEAD + edited(HALVES, *edits, *switch)).encode(), attempt="mine.py", reads=True
     )
 
+    assert report.passed != is_wrong, report.ungraded_because
+    assert ids(report) == ({"rope.mixed_conventions", "rope.sign_lost"} if is_wrong else set())
+    lines = {mistake.line for one in report.diagnosis for mistake in one.mistakes}
+    text = (HEAD + edited(HALVES, *edits, *switch)).splitlines()
+    assert [text[line - 1] for line in lines] == ["def apply_rotary_emb(x, angles):"] * is_wrong
+
+
+COMPLEX = edited(
+    HALVES,
+    (
+        HALVES[HALVES.index("def rotate_half") : HALVES.index("class Attend")],
+        "def apply_rotary_emb(x, turns):\n    pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous())\n"
+        "    return torch.view_as_real(pairs * turns[: x.shape[-2]]).flatten(-2)\n\n",
+    ),
+    ("        self.w_q,", "        angles = make_angles(self.d, 64)\n        self.w_q,"),
+    (
+        " for _ in range(4))",
+        " for _ in range(4))\n        self.register_buffer('turns', torch.polar(torch.ones_like(angles), angles))",
+    ),
+    ("        angles = make_angles(self.d, 64)\n        q, k, v", "        angles = self.turns\n        q, k, v"),
+)
+
+
+def test_turns_in_a_buffer_of_complex_numbers_stay_a_rotation(shared_engine):
+    """Weights in float64 are copied in; a conversion that made them real would make them no turns."""
+    report = shared_engine.grade("mha", (HEAD + COMPLEX).encode(), attempt="mine.py", reads=True)
+
     assert report.passed, report.ungraded_because
-    assert any("rope.mixed_conventions" in note for note in report.reading["notes"]) == is_said
+    assert not report.diagnosis
 
 
 TABLE_ELSEWHERE = edited(

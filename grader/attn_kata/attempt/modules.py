@@ -65,13 +65,23 @@ def copy_weights(module: nn.Module, weights: dict[str, Tensor]) -> None:
                     value.data = weight.clone(memory_format=torch.contiguous_format)
                     copied.add(name)
         else:
-            module.to(dtype)  # this keeps the parameter objects, unless the module overrides it
+            if any(value.is_complex() for value in (*held.values(), *buffers)):
+                module._apply(lambda value: _converted(value, dtype))  # `to` makes them real: its turns are lost
+            else:
+                module.to(dtype)  # this keeps the parameter objects, unless the module overrides it
             if any(value.dtype is not dtype for value in held.values()):
                 held = dict(held_parameters(module))
     with torch.no_grad():
         for name, weight in weights.items():
             if name not in copied:
                 held[name].copy_(weight)
+
+
+def _converted(value: Tensor, dtype: torch.dtype) -> Tensor:
+    """The tensor in this precision. What is complex stays complex."""
+    if value.is_complex():
+        return value.to(dtype.to_complex())
+    return value.to(dtype) if value.is_floating_point() else value
 
 
 def _converts_like_torch(module: nn.Module) -> bool:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from attn_kata.diagnosis import catalogue, lines
 from attn_kata.diagnosis.flow.shown import Shown
+from attn_kata.readings.choice import Beside
 from attn_kata.readings.source import structure, vocabulary
 from attn_kata.readings.source.structure import Definition, Structure
 from attn_kata.report.model import Diagnosis, NamedMistake
@@ -263,6 +265,12 @@ def with_calls(seen: Anyway, shown: list[tuple[Definition, Shown]], reached: lis
                 f"{definition.name} is not graded, but in line {one.line}: {title[0].lower()}{title[1:]} ({one.id})"
             )
     return Anyway(mistakes=mistakes, notes=list(dict.fromkeys(notes)))
+
+
+def of_beside(every: Sequence[Beside], source: bytes) -> list[Diagnosis]:
+    """What the mistakes beside a reading may be: each set has one mistake of each."""
+    sets = itertools.product(*([Shown(id=id, line=one.line) for id in one.ids] for one in every))
+    return [named(list(each), source) for each in sets]
 
 
 def named(mistakes: list[Shown], source: bytes) -> Diagnosis:

@@ -148,6 +148,17 @@ def with_more(
     return _with_no_mask(read, *_with_shared(read, findings, failures))
 
 
+def with_beside(read: Read, findings: list[Finding]) -> list[Finding]:
+    """The findings, of which those fail that what the reading leaves out would break."""
+    for one in read.chosen.beside:
+        core = [each.property for each in findings if each.tier == "core" and each.outcome == "passed"]
+        name = one.property if one.property in core else next(iter(core), "")
+        findings = [
+            replace(each, outcome="failed", message=one.words) if each.property == name else each for each in findings
+        ]
+    return findings
+
+
 def _with_no_mask(
     read: Read, findings: list[Finding], failures: dict[str, PropertyFailed]
 ) -> tuple[list[Finding], dict[str, PropertyFailed]]:

@@ -188,6 +188,12 @@ class _Grading:
             finding.outcome == "passed" or (finding.property in left_out and finding.outcome != "failed")
             for finding in core
         )
+        if holds and self._read is not None and self._read.chosen.beside:
+            findings = foreign_conventions.with_beside(self._read, findings)
+            told = anyway.of_beside(self._read.chosen.beside, self._source) if self._job.diagnose else []
+            notes = self._read.source.wrong_anyway(self._read.chosen.reading.entry).notes
+            diagnosed = Diagnosed(diagnoses=told, notes=notes, reproduced=False)
+            return self._report("failed", findings=findings, diagnosed=diagnosed)
         outcome: ReportOutcome = "passed" if holds else "failed"
         not_written = outcome == "failed" and _nothing_written(findings)
         diagnosed = Diagnosed()

@@ -11,6 +11,19 @@ from attn_kata.readings.reading import Reading
 
 
 @dataclass(frozen=True, kw_only=True)
+class Beside:
+    """A mistake that is certain, in what the reading leaves out, so that no property asks it.
+
+    ids: it is one of these. property: the one that does not hold by it. line: where it is, or 0.
+    """
+
+    ids: tuple[str, ...]
+    property: str
+    words: str
+    line: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
 class Chosen:
     """The reading that was chosen, and what there is to say of the choice."""
 
@@ -28,6 +41,7 @@ class Chosen:
     masks_untried: tuple[str, ...] = ()  # other inputs of the call, masks most of all, that are left out
     dropout_untried: str = ""  # the parameter of a function that takes a dropout, where it is left out
     notes: tuple[str, ...] = ()  # what else is to be said of the code, in sentences
+    beside: tuple[Beside, ...] = ()  # what is wrong in what the reading leaves out
     without_mask: Raised | None = None  # what it raises without a mask, which its call allows to leave out
     raised_by_heads: Raised | None = None  # what it raises for several heads, where it is right with one
     mask_untried: str = ""  # the parameter of the call that takes a mask, where it is left out

@@ -83,6 +83,7 @@ def run(
     if is_right and (not_fitting := own_weights.misfit(search, ranked.reading)):
         search.tried.append(f"{ranked.reading.entry}: {not_fitting}")
         return NotRead(tried=tuple(search.tried), candidates=candidates, nothing=False)
+    turns = turning.seen(search, ranked.reading, of_definition.definition) if ranked.answers else turning.Seen()
     if ranked.answers:
         used = [one.name for one in search.structure.definitions if one.uses(of_definition.definition)]
         of_definition.said += tuple(why for name, why in silent.items() if name not in used)
@@ -113,8 +114,9 @@ def run(
             *doubts.of_other_path(of_definition, ranked.reading),
             *(own_weights.of_other_sizes(search, ranked.reading, of_definition.definition) if is_right else []),
             *[positions.BIAS_NOT_GRADED] * bool(positions.bias_tables(ranked.reading.unturned)),
-            *(turning.notes(search, ranked.reading, of_definition.definition) if ranked.answers else []),
+            *turns.notes,
         ),
+        beside=(*turns.beside, *mask_notes.beside(of_definition, ranked.reading, answers=ranked.answers)),
         further=bool(of_definition.further) and ranked.answers and ranked.mistakes > MOST_MISTAKES,
     )
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from attn_kata.properties.failures import Raised
 from attn_kata.readings.candidates import masks, roles, scores
+from attn_kata.readings.choice import Beside
 from attn_kata.readings.reading import Reading
+from attn_kata.readings.searching.behaviour import mistakes
 from attn_kata.readings.source import vocabulary
 
 if TYPE_CHECKING:
@@ -61,14 +63,25 @@ def notes(one: DefinitionSearch, reading: Reading, *, answers: bool) -> tuple[st
             f"The mask is optional (its default is None), but without it the code raises {raised.types[0]}{why}. "
             "Everything else is graded with a mask in every call"
         )
-    parameter = one.parameter
-    of_samples = None if parameter is None else masks.documented_for_samples(one.definition.text, parameter.name)
-    if of_samples is not None and answers and one.contract.has_heads and reading.shape in _WITH_HEADS:
-        said.append(
-            f"The code documents {parameter.name} as {of_samples}. With that shape it raises, or the batch of the "  # type: ignore[union-attr]
-            "mask meets the heads. If callers pass that shape, this is mask.broadcast"
-        )
     return (*dict.fromkeys(one.said), *said)
+
+
+def beside(one: DefinitionSearch, reading: Reading, *, answers: bool) -> tuple[Beside, ...]:
+    """That the code cannot take a mask of the shape that it documents, (B, Tq, Tk), where it has heads."""
+    parameter = one.parameter
+    said = None if parameter is None else masks.documented_for_samples(one.definition.text, parameter.name)
+    if said is None or not answers or not one.contract.has_heads or reading.shape not in _WITH_HEADS:
+        return ()
+    if reading.mask in ("none", "lengths"):
+        return ()
+    is_of_keys = re.search(r"[,x×]\s*1\s*[,x×]", said) is not None
+    asked = one.search.masked(replace(reading, shape="(B, 1, T)" if is_of_keys else "(B, T, T)"))
+    if mistakes(asked, 0) == 0:
+        return ()
+    words = (
+        f"the code documents {parameter.name} as {said}; with that shape it raises, or the batch of the mask meets the heads"  # type: ignore[union-attr]
+    )
+    return (Beside(ids=("mask.broadcast",), property="mask", words=words),)
 
 
 def without_mask(one: DefinitionSearch, reading: Reading, *, answers: bool) -> Raised | None:

@@ -24,7 +24,7 @@ from attn_kata.readings.adapters import adapter
 from attn_kata.readings.asking.limited import Limited
 from attn_kata.readings.asking.limits import Limits
 from attn_kata.readings.candidates.masks import Said
-from attn_kata.readings.choice import Chosen
+from attn_kata.readings.choice import Beside, Chosen
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Reading
 from attn_kata.readings.searching.behaviour import Asked, Ranked, answers, masked_probe, mistakes, partly, some_probes
@@ -89,6 +89,7 @@ class Search:
         masks_untried: tuple[str, ...] = (),
         dropout_untried: str = "",
         notes: tuple[str, ...] = (),
+        beside: tuple[Beside, ...] = (),
         further: bool = False,
     ) -> Chosen:
         """The reading as chosen, with its adapter."""
@@ -111,6 +112,7 @@ class Search:
             masks_untried=masks_untried,
             dropout_untried=dropout_untried,
             notes=notes,
+            beside=beside,
             further=further,
         )
 

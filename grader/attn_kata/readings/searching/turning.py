@@ -1,8 +1,8 @@
-"""What rotary positions do in the code, which the reading of an attention leaves out: no more than a note tells of it."""
+"""What rotary positions do in the code, which the reading of an attention leaves out: what is wrong there, and what is said."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -15,22 +15,26 @@ from attn_kata.protocol import wire
 from attn_kata.readings.adapters import adapter
 from attn_kata.readings.asking.limited import Limited
 from attn_kata.readings.candidates import caching, positions
+from attn_kata.readings.choice import Beside
 from attn_kata.readings.reading import Reading
 from attn_kata.readings.searching.search import Search
 from attn_kata.readings.source.packages import is_missing
 from attn_kata.readings.source.structure import Definition
 
-NO_EFFECT = (
-    "Its rotary positions are left out. With them, the last token gets the same result in whichever order the others come: "
-    "the positions have no effect. This is rope.positions_ignored; or rope.head_axis, where the heads stand before the size"
+NO_EFFECT = Beside(
+    ids=("rope.positions_ignored", "rope.head_axis"),
+    property="values",
+    words="with its rotary positions, the last token gets the same result in whichever order the others come",
 )
-KEYS_LOST = (
-    "Its rotary positions are left out. With them, the layer of the keys has no effect: what turns q and k makes both of the "
-    "queries. This is project.query_for_key"
+KEYS_LOST = Beside(
+    ids=("project.query_for_key",),
+    property="values",
+    words="with its rotary positions, the layer of the keys has no effect: what turns q and k makes both of the queries",
 )
-STRETCHES = (
-    "Its rotary positions are left out. What turns q and k changes the lengths of vectors, so it is no rotation. This is "
-    "rope.mixed_conventions (angles of two halves for neighbouring pairs, or the other way round) or rope.sign_lost"
+STRETCHES = Beside(
+    ids=("rope.mixed_conventions", "rope.sign_lost"),
+    property="values",
+    words="what turns q and k changes the lengths of vectors, so it is no rotation",
 )
 OTHERWISE_CACHED = (
     "Its rotary positions are left out. With them, its cache gives other numbers, one token after the other, than the whole "
@@ -105,28 +109,36 @@ def _unturned_class(made):
 """
 
 
-def notes(search: Search, reading: Reading, definition: Definition) -> list[str]:
-    """What the code's own rotations of q and k do wrong, in sentences; that of another file or package is not seen."""
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """What the code's own rotations of q and k do: what is certainly wrong, and sentences about what is not certain."""
+
+    beside: tuple[Beside, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def seen(search: Search, reading: Reading, definition: Definition) -> Seen:
+    """What the code's own rotations of q and k do wrong; that of another file or package is not seen."""
     imports = search.structure.imports
     unseen = [name for name in reading.unturned if name in imports and search.structure.find(name) is None]
     missing = [name for name in unseen if is_missing(imports[name])]
     if missing:
-        return [OF_AN_IMPORT.format(name=missing[0], package=imports[missing[0]])]
+        return Seen(notes=(OF_AN_IMPORT.format(name=missing[0], package=imports[missing[0]]),))
     others = any(value in _OF_OTHERS for _, value in (*reading.call, *reading.build))
     if not reading.unturned or others or not search.contract.is_self or reading.one_length or reading.by_token:
-        return []
+        return Seen()
     reading = _with_rotations(reading)
     said = _asked(search, reading, _SAYS)
     if said is None or not any(_CALLED in one.text for one in said.raised):
-        return []
+        return Seen()
     given = any(value in ("turns", "cos", "sin", "angles") for _, value in reading.call)
     turned = _asked(search, reading, _TURNS, of_positions=given)
     output = _first(turned)
     raised = [] if turned is None or given else [one for one in turned.raised if one.frames and about_shapes(one.text)]
     if output is None and raised:
-        return [RAISES.format(raised=f"{raised[0].text}{raised[0].where}")]
+        return Seen(notes=(RAISES.format(raised=f"{raised[0].text}{raised[0].where}"),))
     if output is None or len(output) != 2:  # code that has made another number of texts of the two
-        return []
+        return Seen()
     first, second = output[:, -1]
     found = [NO_EFFECT] * _equal(first, second)
     measured = _asked(search, reading, _MEASURES, of_positions=given)
@@ -135,9 +147,11 @@ def notes(search: Search, reading: Reading, definition: Definition) -> list[str]
     if layer is not None:
         negated = _first(_asked(search, reading, _TURNS, of_positions=given, negated=f"{layer.name}.weight"))
         found += [KEYS_LOST] * (negated is not None and _equal(output, negated))
-    if not found:
-        found += [OTHERWISE_CACHED] * _is_otherwise_cached(search, reading, definition, of_positions=given)
-    return found
+    if found:
+        names = (definition.layers.get(name, name) for name in reading.unturned)
+        turns = next((one for name in names if (one := search.structure.find(name)) is not None), None)
+        return Seen(beside=tuple(replace(one, line=turns.lines[0] if turns is not None else 0) for one in found))
+    return Seen(notes=(OTHERWISE_CACHED,) * _is_otherwise_cached(search, reading, definition, of_positions=given))
 
 
 def _with_rotations(reading: Reading) -> Reading:
