@@ -19,6 +19,7 @@ IDS = (
     "numerics.root_of_number",
     "score.not_transposed",
     "score.wrong_transpose",
+    "cache.wrong_axis",
 )
 
 TOO_EARLY = re.compile(r"cannot assign (?:module|parameter)s? before Module\.__init__\(\) call")
@@ -107,6 +108,19 @@ def names_what_is_not_there(text: str) -> bool:
     found = OF_A_COMBINATION.search(text)
     given = re.findall(r"(\w+)=", found[1]) if found is not None else []
     return found is not None and any(re.search(rf"\b{name}\b", text[found.end() :]) is None for name in given)
+
+
+_EXPANDED = re.compile(r"^The expanded size of the tensor .*Target sizes: \[([\d, ]+)\]\.\s+Tensor sizes: \[([\d, ]+)\]")
+_INTO_A_CACHE = re.compile(r"^\s*(?:\w+\.)*\w*(?:cache|past)\w*\[[^=]*\]\s*=(?!=)", re.IGNORECASE)
+
+
+def fills_cache_transposed(text: str, line: str) -> bool:
+    """Whether keys or values are written into a cache whose dimensions have the same sizes in another order."""
+    found = _EXPANDED.search(text)
+    if found is None or _INTO_A_CACHE.search(line) is None:
+        return False
+    room, given = ([int(size) for size in part.split(",")] for part in found.groups())
+    return room != given and sorted(room) == sorted(given)
 
 
 # masked_fill(1 - mask, …), and not masked_fill((1 - mask).bool(), …)
@@ -205,6 +219,8 @@ def mistake(raised: Raised, code: str, line: str = "") -> str | None:
         return "score.not_transposed"
     if has_keys_as_they_come(text, line, code):
         return "score.not_transposed"
+    if fills_cache_transposed(text, line):
+        return "cache.wrong_axis"
     return "score.wrong_transpose" if transposed_keys.is_wrong(text, line, code) else None
 
 

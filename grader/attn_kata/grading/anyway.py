@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from attn_kata.diagnosis import catalogue, lines
 from attn_kata.diagnosis.flow.shown import Shown
+from attn_kata.readings.candidates import dropouts
 from attn_kata.readings.choice import Beside
 from attn_kata.readings.source import structure, vocabulary
 from attn_kata.readings.source.structure import Definition, Structure
@@ -32,6 +33,7 @@ class _Line:
     doubtful: bool = False  # whether it may be right for tensors of two dimensions: said where nothing is graded
     of_classes: bool = False  # whether it is certain in a class alone: the caller of a function may know the mode
     may_be_left_over: bool = False  # whether right code may have such a line: it is a mistake where nothing is graded
+    seen_in_numbers: bool = False  # whether a grading would show it: it is looked for where nothing is graded
 
 
 _LINES = (
@@ -108,6 +110,12 @@ _LINES = (
         find=lines.scale_by_heads,
     ),
     _Line(
+        id="scale.embed_dim",
+        does="scales by the width of all heads together, not by the size of a head",
+        find=lines.scale_by_width,
+        seen_in_numbers=True,
+    ),
+    _Line(
         id="dropout.always",
         does="drops weights in eval() too, as its dropout_p does not ask for self.training",
         find=lines.drop_in_eval_too,
@@ -138,7 +146,10 @@ class Anyway:
         """The notes about everything else."""
         ids = [one.id for one in self.mistakes]
         return [
-            note for note in self.notes if not (note.startswith(_ANYWAY[:16]) and any(f"({id})" in note for id in ids))
+            note
+            for note in self.notes
+            if not (note.startswith(_ANYWAY[:16]) and any(f"({id})" in note for id in ids))
+            and not any(note.endswith(f"this is {id}") for id in ids)
         ]
 
 
@@ -148,7 +159,8 @@ def in_lines(source: bytes, code: Structure, definition: Definition | None, *, u
     names = [one.name for one in reached]
     others = [one for one in structure.attention_like(code) if one.name not in names]
     texts = source.decode("utf-8", "replace").splitlines()
-    found = [(one, one.find(source, every=True)) for one in _LINES if ungraded or not one.doubtful]
+    asked = [one for one in _LINES if ungraded or not (one.doubtful or one.seen_in_numbers)]
+    found = [(one, one.find(source, every=True)) for one in asked]
     unset = lines.read_names(source, code.never_set) if code.never_set else []
     found.append((_Line(does=_UNSET, find=lines.read_names), unset))
 
@@ -171,8 +183,15 @@ def in_lines(source: bytes, code: Structure, definition: Definition | None, *, u
     ]
     mistakes += [] if definition is None else _misspelt(definition, code, texts)
     mistakes += _without_super(reached, code)[:1]
-    mistakes += _never_used(definition, "\n".join(texts), ungraded=ungraded)
-    notes = said(_ANYWAY, reached) + ([] if definition is None else _masks_never_read(definition))
+    if definition is not None and ungraded:
+        mistakes += [*_never_used(definition, "\n".join(texts)), *_mask_lost(definition), *_never_drops(definition, code)]
+    notes = said(_ANYWAY, reached)
+    if definition is not None:
+        name = "forward" if definition.is_class else definition.name
+        notes += [
+            f"{name} never reads '{mask}'. If that should hide keys, this is mask.lost"
+            for mask in _masks_never_read(definition)
+        ]
     for other in others[:MOST_OTHERS]:
         notes += said(f"{other.name} is not graded, but line {{line}} ", [other])
     return Anyway(mistakes=mistakes, notes=notes)
@@ -210,12 +229,12 @@ def _without_super(reached: list[Definition], code: Structure) -> list[Shown]:
     return found
 
 
-def _never_used(definition: Definition | None, text: str, *, ungraded: bool) -> list[Shown]:
+def _never_used(definition: Definition, text: str) -> list[Shown]:
     """The first of two or more linear layers for q, k and v that a class makes, and that nothing in the file names again.
 
     One alone may be left over in right code.
     """
-    if definition is None or not ungraded or re.search(r"\b(?:getattr|named_\w+|modules|children|__dict__)\b", text):
+    if re.search(r"\b(?:getattr|named_\w+|modules|children|__dict__)\b", text):
         return []
     layers = [
         name
@@ -223,19 +242,42 @@ def _never_used(definition: Definition | None, text: str, *, ungraded: bool) -> 
         if made == "Linear" and vocabulary.role_of(name) in ("q", "k", "v")
     ]
     unused = [name for name in layers if len(re.findall(rf"\.{re.escape(name)}\b", structure.code_of(text))) == 1]
-    if len(unused) < 2:
-        return []
-    made = re.compile(rf"self\.{re.escape(unused[0])}\b")
-    first, last = definition.lines
-    numbers = [line for line, each in enumerate(text.split("\n"), 1) if first <= line <= last and made.search(each)]
-    return [Shown(id="project.missing", line=numbers[0])] if numbers else []
+    return [Shown(id="project.missing", line=_line_of(unused[0], definition))] if len(unused) > 1 else []
+
+
+def _never_drops(definition: Definition, code: Structure) -> list[Shown]:
+    """The dropout of the weights that a definition, or what it uses, makes and never calls; else []."""
+    found = dropouts.made_in_vain(definition, code)
+    return [] if found is None else [Shown(id="dropout.never", line=_line_of(found[1], found[0]))]
+
+
+def _line_of(name: str, definition: Definition) -> int:
+    """The line of a definition that first names an attribute of its own."""
+    lines = definition.text.split("\n")
+    first = next((place for place, each in enumerate(lines) if re.search(rf"\bself\.{re.escape(name)}\b", each)), 0)
+    return definition.lines[0] + first
 
 
 _OF_MODULE = re.compile(r"class \w+\s*\(\s*(?:torch\.)?nn\.Module\s*\)\s*:")
 
 
+def _mask_lost(definition: Definition) -> list[Shown]:
+    """That its call never reads the mask that it takes, where it takes one alone, by the name of one for attention; else []."""
+    taken = [one.name for one in definition.call if _MASK.search(one.name)]
+    lost = len(taken) == 1 and taken == _masks_never_read(definition) and _PLAIN_MASK.fullmatch(taken[0])
+    if not lost:
+        return []
+    name = "forward" if definition.is_class else definition.name
+    lines = definition.text.split("\n")
+    first = next((place for place, each in enumerate(lines) if re.search(rf"\bdef {name}\b", each)), 0)
+    return [Shown(id="mask.lost", line=definition.lines[0] + first)]
+
+
+_PLAIN_MASK = re.compile(r"(?:attn_|attention_|padding_|key_padding_|src_|causal_)?mask")
+
+
 def _masks_never_read(definition: Definition) -> list[str]:
-    """A note for each parameter of its call that has the name of a mask, and that the call never reads."""
+    """The parameters of its call that have the name of a mask, and that the call never reads."""
     name = "forward" if definition.is_class else definition.name
     called = [
         node
@@ -244,7 +286,7 @@ def _masks_never_read(definition: Definition) -> list[str]:
     ]
     read = {one.id for each in called for one in ast.walk(each) if isinstance(one, ast.Name)}
     masks = [one.name for one in definition.call if _MASK.search(one.name) and one.name not in read]
-    return [f"{name} never reads '{mask}'. If that should hide keys, this is mask.lost" for mask in masks if called]
+    return masks if called else []
 
 
 _MASK = re.compile(r"mask|causal|casual", re.IGNORECASE)

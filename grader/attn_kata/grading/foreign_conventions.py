@@ -80,7 +80,7 @@ def settled(read: Read, findings: list[Finding], failures: dict[str, PropertyFai
 def _has_unused_dropout(read: Read) -> bool:
     structure = read.source.structure
     definition = structure.find(read.chosen.reading.entry)
-    return definition is not None and dropouts.made_in_vain(definition, structure)
+    return definition is not None and dropouts.made_in_vain(definition, structure) is not None
 
 
 def _without_device(read: Read, failures: dict[str, PropertyFailed]) -> Read:

@@ -139,6 +139,11 @@ def scale_by_heads(source: bytes, *, every: bool = False) -> list[int]:
     return _lines_of(scores.by_heads, source, every=every)
 
 
+def scale_by_width(source: bytes, *, every: bool = False) -> list[int]:
+    """The lines that make a scale of the width of all heads together, in a class that knows the size of a head."""
+    return _lines_of(scores.by_width, source, every=every)
+
+
 def read_what_nothing_sets(source: bytes, *, every: bool = False) -> list[int]:
     """The lines where a class of `source` reads an attribute of its own that nothing in `source` sets."""
     return _lines_of(attributes.never_set, source, every=every)

@@ -100,6 +100,51 @@ def by_heads(program: Program) -> list[ast.AST]:
     return [one.made for one in plain if _NUMBER_OF_HEADS.fullmatch(ast.unparse(one.base).rpartition(".")[2])]
 
 
+def by_width(program: Program) -> list[ast.AST]:
+    """Where the root that divides the scores is plainly that of the width, of which the same class makes a size of heads.
+
+    That is `scores / embed_dim ** 0.5` beside `embed_dim // num_heads`, or `scores / sqrt(num_heads * head_dim)`.
+    """
+    found: list[ast.AST] = []
+    for one in scalings(program):
+        owner, function = program.owner(one.node), program.function(one.node)
+        if one.exponent != -0.5 or owner is None or getattr(function, "name", "") == "__init__":
+            continue
+        divided = {
+            _last(node.left)
+            for node in ast.walk(owner)
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv | ast.Div | ast.Mod) and _is_of_heads(node.right)
+        }
+        base = one.base
+        if isinstance(base, ast.BinOp) and isinstance(base.op, ast.Mult):
+            of_all = _is_of_heads(base.left) != _is_of_heads(base.right)
+            if of_all and any(re.search(r"(?i)head|d_k|^d$", _last(side)) for side in (base.left, base.right)):
+                found.append(one.made)
+        elif isinstance(base, ast.Name | ast.Attribute) and _last(base) in divided and not _is_computed(program, base):
+            found.append(one.made)
+    return found
+
+
+_HEADS = re.compile(r"(?i)(?:n|nb|no|num|number_of|n_?q|q|query|attention)_?(?:attention_|attn_)?heads?|n?heads?|heads?_?(?:num|count)|n?h")
+
+
+def _is_of_heads(node: ast.expr) -> bool:
+    """Whether an expression has the name of a number of heads."""
+    return _HEADS.fullmatch(_last(node)) is not None
+
+
+def _last(node: ast.expr) -> str:
+    """The last part of a name with dots: `heads` of `self.config.heads`; "" for anything else."""
+    return ast.unparse(node).rpartition(".")[2] if isinstance(node, ast.Name | ast.Attribute) else ""
+
+
+def _is_computed(program: Program, base: ast.Name | ast.Attribute) -> bool:
+    """Whether a size gets its value by a computation, and may be the size of one head."""
+    of_class = program.attribute(base) if isinstance(base, ast.Attribute) else []
+    found = of_class or program.bindings(program.scope(base), _last(base))
+    return any(isinstance(one.value, ast.BinOp | ast.IfExp | ast.Call) for one in found)
+
+
 def _is_right(program: Program, id: str, base: ast.expr) -> bool:
     """Whether a size is clearly right: the last size of the queries, or the width divided by the number of heads."""
     if isinstance(base, ast.BinOp) and isinstance(base.op, ast.FloorDiv) and id != "scale.heads":

@@ -234,7 +234,7 @@ def concat_scores_without_tanh(program: Program) -> list[ast.AST]:
         owner = program.owner(call)
         if owner is None or not on_self(call.func) or len(call.args) != 1:
             continue
-        joined, text = program.resolved(call.args[0]), ast.unparse(owner)
+        joined, text = _laid_out(program, call.args[0]), ast.unparse(owner)
         if re.search(rf"self\.{callee(call)} = (?:\w+\.)*Linear\(", text) is None:
             continue
         if not isinstance(joined, ast.Call) or callee(joined) not in ("cat", "concat") or not joined.args:
@@ -245,6 +245,14 @@ def concat_scores_without_tanh(program: Program) -> list[ast.AST]:
         if both and "softmax" in text.lower() and _ACTIVATED.search(text) is None:
             found.append(call)
     return found
+
+
+def _laid_out(program: Program, node: ast.expr) -> ast.expr:
+    """The expression behind a name, and what it lays out anew: `torch.cat(…)` of `torch.cat(…).view(-1, size)`."""
+    node = program.resolved(node)
+    while isinstance(node, ast.Call) and is_method(node) and callee(node) in ("view", "reshape", "flatten", "contiguous"):
+        node = program.resolved(subject(node) or node.func)
+    return node
 
 
 def _whole(node: ast.expr) -> ast.expr:

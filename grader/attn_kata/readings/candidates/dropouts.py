@@ -22,8 +22,8 @@ def dropping(reading: Reading) -> Reading:
     return replace(reading, build=tuple(build))
 
 
-def made_in_vain(definition: Definition, structure: Structure) -> bool:
-    """Whether it, or what makes its weights, has a dropout for them that is made and that nothing ever calls.
+def made_in_vain(definition: Definition, structure: Structure) -> tuple[Definition, str] | None:
+    """The dropout for weights that it, or what makes its weights, makes and that nothing ever calls: its owner and name.
 
     Not where a comment has the call, or where another class may call it.
     """
@@ -41,8 +41,8 @@ def made_in_vain(definition: Definition, structure: Structure) -> bool:
             from_outside = re.search(rf"(?<!self)\.{name}\b|(?<=[\"']){name}(?=[\"'])", everything)
             inherited = re.search(rf"class \w+\([^)]*\b{one.name}\b", everything)
             if len(re.findall(rf"\bself\.{name}\b", one.text)) == 1 and not from_outside and not inherited:
-                return True
-    return False
+                return one, name
+    return None
 
 
 def bypassed(definition: Definition, structure: Structure, contract: Contract) -> tuple[str, ...]:
