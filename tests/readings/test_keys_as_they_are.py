@@ -30,12 +30,31 @@ class Attention(nn.Module):
             weights = weights / weights.sum(1, keepdim=True)
         return torch.bmm(weights.unsqueeze(1), att_feats).squeeze(1)
 """
-CODE = {"multiplicative_attention": DOT, "additive_attention": CAPTIONS}
+# As in the annotated encoder-decoder: its layer of the keys is for its caller.
+OF_A_CALLER = """
+class Attention(nn.Module):
+    def __init__(self, hidden_size, key_size=None, query_size=None):
+        super().__init__()
+        self.key_layer = nn.Linear(2 * hidden_size if key_size is None else key_size, hidden_size, bias=False)
+        self.query_layer = nn.Linear(hidden_size if query_size is None else query_size, hidden_size, bias=False)
+        self.energy_layer = nn.Linear(hidden_size, 1, bias=False)
+
+    def forward(self, query=None, proj_key=None, value=None, mask=None):
+        assert mask is not None, "mask is required"
+        query = self.query_layer(query)
+        scores = self.energy_layer(torch.tanh(query + proj_key)).squeeze(2).unsqueeze(1)
+        weights = F.softmax(scores.masked_fill(mask == 0, -float("inf")), dim=-1)
+        context = torch.bmm(weights, value)
+        return context, weights
+"""
 
 
-@pytest.mark.parametrize("slug", CODE)
-def test_keys_are_compared_as_they_are(slug, shared_engine):
-    source = (HEAD + CODE[slug]).encode()
+@pytest.mark.parametrize(
+    ("slug", "text"),
+    [("multiplicative_attention", DOT), ("additive_attention", CAPTIONS), ("additive_attention", OF_A_CALLER)],
+)
+def test_keys_are_compared_as_they_are(slug, text, shared_engine):
+    source = (HEAD + text).encode()
     told = inference.kata_of(source)
     report = shared_engine.grade(slug, source, attempt="mine.py", reads=True)
     flags = tuple(report.reading["flags"])
@@ -49,18 +68,20 @@ def test_keys_are_compared_as_they_are(slug, shared_engine):
 
 
 @pytest.mark.parametrize(
-    ("slug", "old", "new", "mistake"),
+    ("text", "old", "new", "mistake"),
     [
-        ("multiplicative_attention", "scores, dim=1", "scores / scores.shape[1] ** 0.5, dim=1", None),
-        ("multiplicative_attention", "dim=1", "dim=0", "softmax.head_axis"),
-        ("additive_attention", "torch.tanh(", "(", "additive.no_tanh"),
-        ("additive_attention", "weights.unsqueeze(1), att_feats)", "weights.unsqueeze(1), p_att_feats)", "mix.keys"),
-        ("additive_attention", "dim=1", "dim=0", "softmax.head_axis"),
+        (DOT, "scores, dim=1", "scores / scores.shape[1] ** 0.5, dim=1", None),
+        (DOT, "dim=1", "dim=0", "softmax.head_axis"),
+        (CAPTIONS, "torch.tanh(", "(", "additive.no_tanh"),
+        (CAPTIONS, "weights.unsqueeze(1), att_feats)", "weights.unsqueeze(1), p_att_feats)", "mix.keys"),
+        (CAPTIONS, "dim=1", "dim=0", "softmax.head_axis"),
+        (OF_A_CALLER, "torch.tanh(", "(", "additive.no_tanh"),
+        (OF_A_CALLER, "dim=-1)", "dim=0)", "softmax.head_axis"),
     ],
 )
-def test_its_mistakes_are_seen(slug, old, new, mistake, shared_engine):
-    assert CODE[slug].count(old) == 1
-    source = HEAD + CODE[slug].replace(old, new)
+def test_its_mistakes_are_seen(text, old, new, mistake, shared_engine):
+    assert text.count(old) == 1
+    slug, source = "multiplicative_attention" if text == DOT else "additive_attention", HEAD + text.replace(old, new)
     report = shared_engine.grade(slug, source.encode(), attempt="mine.py", reads=True)
 
     assert report.outcome == ("failed" if mistake else "ungraded")
@@ -123,7 +144,7 @@ def test_the_projected_keys_may_be_meant_for_values_that_it_does_not_take(shared
 
 
 def test_a_scale_by_the_width_is_a_convention_that_is_said(shared_engine):
-    scaled = CODE["multiplicative_attention"].replace("scores, dim=1", "scores / decoder_hidden.shape[1] ** 0.5, dim=1")
+    scaled = DOT.replace("scores, dim=1", "scores / decoder_hidden.shape[1] ** 0.5, dim=1")
     report = shared_engine.grade("multiplicative_attention", (HEAD + scaled).encode(), attempt="mine.py", reads=True)
 
     assert report.outcome == "passed", report.ungraded_because

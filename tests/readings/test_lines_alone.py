@@ -167,6 +167,15 @@ def test_keys_that_are_written_into_a_cache_of_another_order_are_named(shared_en
     assert "self.cache_k[:B" in (wrong.diagnosis[0].mistakes[0].source_line or "")
 
 
+def test_groups_that_nothing_repeats_for_the_query_heads_are_named(shared_engine: Engine) -> None:
+    repeats = "        k, v = (part.repeat_interleave(self.heads // self.groups, dim=1) for part in (k, v))\n"
+    assert CACHED.count(repeats) == 1
+    wrong = graded(shared_engine, CACHED.replace(repeats, ""), "gqa")
+
+    assert (wrong.outcome, told(wrong)) == ("failed", {"group.not_repeated"})
+    assert "scores = (q @" in (wrong.diagnosis[0].mistakes[0].source_line or "")
+
+
 LINEAR = """
 class Attention(nn.Module):
     def __init__(self, hidden_size):

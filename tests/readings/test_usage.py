@@ -77,13 +77,42 @@ def test_code_for_one_length_is_wrong_where_its_caller_gives_it_keys_of_another(
     assert any("context.query_length" in note for note in report.reading["notes"]) == (not named)
 
 
-def test_what_is_handed_to_a_class_may_be_another_attention(shared_engine):
-    text = (
-        HEAD + OF_ONE_LENGTH + UNTYPED.replace("GIVEN", "x, m, m") + "\n\nclass OtherAttention(nn.Module):\n    pass\n"
+ITS_OWN = OF_ONE_LENGTH.replace(
+    "        B, T, E = query.shape\n", "        assert query.shape == key.shape\n        B, T, E = query.shape\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "flags", "named"),
+    [
+        (OF_ONE_LENGTH, (), {"context.query_length"}),
+        (OF_ONE_LENGTH, ("square=yes",), set()),
+        (OF_ONE_LENGTH.replace("MultiHead", "MultiHeadSelfAttention"), (), set()),
+        (ITS_OWN, (), set()),
+    ],
+    ids=["alone", "as the user says", "by its name", "by its own check"],
+)
+def test_a_view_by_the_length_of_the_queries_is_wrong_where_nothing_says_that_it_is_meant_so(
+    text, flags, named, shared_engine
+):
+    source = (HEAD + text).encode()
+    flags = (*flags, "entry=MultiHead") if "class MultiHead(" in text else flags
+    report = shared_engine.grade("qkv_attention", source, attempt="mine.py", reads=True, flags=flags)
+    typed_back = shared_engine.grade(
+        "qkv_attention", source, attempt="mine.py", reads=True, flags=tuple(report.reading["flags"])
     )
 
+    assert told(report) == told(typed_back) == named
+    assert report.passed == typed_back.passed == (not named)
+    assert any("--read square=yes" in note for note in report.reading["notes"]) == bool(named)
+
+
+def test_what_is_handed_to_a_class_may_be_another_attention(shared_engine):
+    text = OF_ONE_LENGTH + UNTYPED.replace("GIVEN", "x, m, m") + "\n\nclass OtherAttention(nn.Module):\n    pass\n"
+    text = HEAD + text.replace("MultiHead", "MultiHeadSelf")
+
     report = shared_engine.grade(
-        "qkv_attention", text.encode(), attempt="mine.py", reads=True, flags=("entry=MultiHead",)
+        "qkv_attention", text.encode(), attempt="mine.py", reads=True, flags=("entry=MultiHeadSelf",)
     )
 
     assert report.passed

@@ -20,6 +20,7 @@ IDS = (
     "score.not_transposed",
     "score.wrong_transpose",
     "cache.wrong_axis",
+    "group.not_repeated",
 )
 
 TOO_EARLY = re.compile(r"cannot assign (?:module|parameter)s? before Module\.__init__\(\) call")
@@ -110,7 +111,9 @@ def names_what_is_not_there(text: str) -> bool:
     return found is not None and any(re.search(rf"\b{name}\b", text[found.end() :]) is None for name in given)
 
 
-_EXPANDED = re.compile(r"^The expanded size of the tensor .*Target sizes: \[([\d, ]+)\]\.\s+Tensor sizes: \[([\d, ]+)\]")
+_EXPANDED = re.compile(
+    r"^The expanded size of the tensor .*Target sizes: \[([\d, ]+)\]\.\s+Tensor sizes: \[([\d, ]+)\]"
+)
 _INTO_A_CACHE = re.compile(r"^\s*(?:\w+\.)*\w*(?:cache|past)\w*\[[^=]*\]\s*=(?!=)", re.IGNORECASE)
 
 
@@ -121,6 +124,26 @@ def fills_cache_transposed(text: str, line: str) -> bool:
         return False
     room, given = ([int(size) for size in part.split(",")] for part in found.groups())
     return room != given and sorted(room) == sorted(given)
+
+
+_OTHER_HEADS = re.compile(
+    r"^The size of tensor a \(\d+\) must match the size of tensor b \(\d+\) at non-singleton dimension 1$"
+)
+_GROUPS = re.compile(r"(?i)kv_?heads?|key_?value_?heads?|(?:num|n|kv|query)_groups?|\bgroups\b|n_?kv\b")
+# What gives each query head its keys.
+_REPEATS = re.compile(
+    r"repeat|expand|tile|unflatten|einsum|index_select|gather|enable_gqa|stack|kron|broadcast_to|rearrange"
+)
+
+
+def lacks_repeated_heads(text: str, line: str, code: str) -> bool:
+    """Whether query heads meet fewer key heads in a product, in code with groups of heads that repeats nothing."""
+    return (
+        _OTHER_HEADS.search(text) is not None
+        and re.search(PRODUCT, line) is not None
+        and _GROUPS.search(code) is not None
+        and _REPEATS.search(code) is None
+    )
 
 
 # masked_fill(1 - mask, …), and not masked_fill((1 - mask).bool(), …)
@@ -221,6 +244,8 @@ def mistake(raised: Raised, code: str, line: str = "") -> str | None:
         return "score.not_transposed"
     if fills_cache_transposed(text, line):
         return "cache.wrong_axis"
+    if lacks_repeated_heads(text, line, code):
+        return "group.not_repeated"
     return "score.wrong_transpose" if transposed_keys.is_wrong(text, line, code) else None
 
 

@@ -184,7 +184,11 @@ def in_lines(source: bytes, code: Structure, definition: Definition | None, *, u
     mistakes += [] if definition is None else _misspelt(definition, code, texts)
     mistakes += _without_super(reached, code)[:1]
     if definition is not None and ungraded:
-        mistakes += [*_never_used(definition, "\n".join(texts)), *_mask_lost(definition), *_never_drops(definition, code)]
+        mistakes += [
+            *_never_used(definition, "\n".join(texts)),
+            *_mask_lost(definition),
+            *_never_drops(definition, code),
+        ]
     notes = said(_ANYWAY, reached)
     if definition is not None:
         name = "forward" if definition.is_class else definition.name

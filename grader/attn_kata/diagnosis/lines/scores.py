@@ -113,7 +113,9 @@ def by_width(program: Program) -> list[ast.AST]:
         divided = {
             _last(node.left)
             for node in ast.walk(owner)
-            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv | ast.Div | ast.Mod) and _is_of_heads(node.right)
+            if isinstance(node, ast.BinOp)
+            and isinstance(node.op, ast.FloorDiv | ast.Div | ast.Mod)
+            and _is_of_heads(node.right)
         }
         base = one.base
         if isinstance(base, ast.BinOp) and isinstance(base.op, ast.Mult):
@@ -125,7 +127,9 @@ def by_width(program: Program) -> list[ast.AST]:
     return found
 
 
-_HEADS = re.compile(r"(?i)(?:n|nb|no|num|number_of|n_?q|q|query|attention)_?(?:attention_|attn_)?heads?|n?heads?|heads?_?(?:num|count)|n?h")
+_HEADS = re.compile(
+    r"(?i)(?:n|nb|no|num|number_of|n_?q|q|query|attention)_?(?:attention_|attn_)?heads?|n?heads?|heads?_?(?:num|count)|n?h"
+)
 
 
 def _is_of_heads(node: ast.expr) -> bool:

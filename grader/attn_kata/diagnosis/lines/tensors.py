@@ -250,7 +250,9 @@ def concat_scores_without_tanh(program: Program) -> list[ast.AST]:
 def _laid_out(program: Program, node: ast.expr) -> ast.expr:
     """The expression behind a name, and what it lays out anew: `torch.cat(…)` of `torch.cat(…).view(-1, size)`."""
     node = program.resolved(node)
-    while isinstance(node, ast.Call) and is_method(node) and callee(node) in ("view", "reshape", "flatten", "contiguous"):
+    while (
+        isinstance(node, ast.Call) and is_method(node) and callee(node) in ("view", "reshape", "flatten", "contiguous")
+    ):
         node = program.resolved(subject(node) or node.func)
     return node
 

@@ -232,14 +232,15 @@ def with_layers(reading: Reading, shapes: Shapes, definition: Definition, contra
             for order in _orders(definition):
                 beside: dict[str, object] = {"q": layer, "k": layer, "v": v, "fused": order, "arrangement": "beside"}
                 found.append(with_flags(reading, beside))
-            # Its caller has projected the keys.
-            projected = [name for name, role in inputs(definition).items() if role == "k"]
-            if (
-                any(re.match(r"p_|proj", name) for name in projected)
-                or sum(role != "mask" for role in inputs(definition).values()) > 2
-            ):
+            if _takes_projected_keys(definition):
                 found.insert(0, with_flags(reading, {"q": layer, "v": v}))
         for query, key in _pairs(matrices, definition):
+            is_for_callers = (
+                len(re.findall(rf"\bself\.{re.escape(key.partition('.')[0])}\b", code_of(definition.text))) == 1
+            )
+            if is_for_callers and _takes_projected_keys(definition):  # the annotated encoder-decoder (Bastings, 2018)
+                found.append(with_flags(reading, {"q": _layer(query, shapes, "rows"), "v": v}))
+                continue
             stored = ("rows",) if query.endswith(".weight") else ("rows", "columns")
             for way in stored:
                 q = _layer(query, shapes, way)
@@ -247,6 +248,13 @@ def with_layers(reading: Reading, shapes: Shapes, definition: Definition, contra
                 one: dict[str, object] = {"q": q, "k": _layer(key, shapes, way), "v": v}
                 found.append(with_flags(reading, one))
     return found
+
+
+def _takes_projected_keys(definition: Definition) -> bool:
+    """Whether its caller has projected the keys: it takes them by such a name, or beside the values."""
+    taken = inputs(definition)
+    named = any(re.match(r"p_|proj", name) for name, role in taken.items() if role == "k")
+    return named or sum(role != "mask" for role in taken.values()) > 2
 
 
 def layers_after(definition: Definition) -> tuple[str, ...]:

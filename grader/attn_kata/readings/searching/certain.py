@@ -120,6 +120,7 @@ def is_own_mistake(raised: Raised, text: str, structure: Structure) -> bool:
         _OF_THE_CODE.search(raised.text) is not None
         or own_exceptions.fills_by_a_difference(raised.text, line)
         or own_exceptions.fills_cache_transposed(raised.text, line)
+        or own_exceptions.lacks_repeated_heads(raised.text, line, code_of(text))
         or _is_untransposed(raised, text)
         or transposed_keys.is_wrong(raised.text, line, code_of(text))
         or ("Linear(" in text and own_exceptions.has_keys_as_they_come(raised.text, line, code_of(text)))

@@ -34,6 +34,10 @@ MOST_CANDIDATES = 32  # readings that are asked
 _ASSERTS_FLOAT32 = re.compile(r"assert\b[^\n]*(?:\bFloatTensor|float32|torch\.float\b)")
 _PAST_THE_END = re.compile(r"index \d+ is out of bounds for dimension \d with size (\d+)")
 _IN_PAIRS = re.compile(r"::\s*2\b|range\([^()\n]*,\s*2\)")
+_OF_ONE_LENGTH = (
+    "It takes query and key apart, and raises where they differ in length. If it is for self-attention only: "
+    "--read square=yes"
+)
 _EVEN = re.compile(r"(?i)\beven\b|(?:divisible by|multiple of) (?:2|two)\b|% 2 ==")
 
 
@@ -114,11 +118,16 @@ class DefinitionSearch:
         return found and self._dropping(self._of_any_length(found))
 
     def _of_any_length(self, found: Ranked) -> Ranked:
-        """The same; with as many queries as keys only where none of its callers gives it others."""
-        square = found.reading.square and "square" not in self.given
-        if not square or not usage.is_given_another_length(self.definition, self.search.structure):
+        """The same; with as many queries as keys only where none of its callers gives it others, and no view of it raises."""
+        if not found.reading.square or "square" in self.given:
             return found
-        return replace(found, reading=replace(found.reading, square=False))
+        of_any = replace(found.reading, square=False)
+        is_given = usage.is_given_another_length(self.definition, self.search.structure)
+        if not is_given and not lengths.views_by_another(self, of_any):
+            return found
+        if not is_given:
+            self.said += (_OF_ONE_LENGTH,)
+        return replace(found, reading=of_any)
 
     def _dropping(self, found: Ranked) -> Ranked:
         """The same with a dropout rate, which would only have made the search uncertain, for code that drops in every mode."""
@@ -218,7 +227,8 @@ class DefinitionSearch:
             called = [replace(one, causal=True) for one in called]  # later tokens have not come yet
         elif "causal" not in self.given and may_be_causal and triangles.always_causal(definition, structure):
             called = [replace(one, causal=way) for one in called for way in self._causal(called[0])]
-        if "residual" not in self.given and contract.is_module and not contract.is_block:  # a block's sums are its own
+        adds = contract.is_module and not (contract.is_block or contract.has_score)  # their sums are their own
+        if "residual" not in self.given and adds:
             called = [replace(one, residual=way) for one in called for way in calls.residual(definition, structure)]
         if "conventions" not in self.given and contract.conventions:
             sets = conventions.ways(contract.conventions, self._said)

@@ -10,6 +10,7 @@ from attn_kata.readings.candidates import arguments
 from attn_kata.readings.candidates.building import LOOK
 from attn_kata.readings.reading import Reading
 from attn_kata.readings.searching.behaviour import Ranked
+from attn_kata.readings.source import usage
 
 if TYPE_CHECKING:
     from attn_kata.readings.searching.definition_search import DefinitionSearch
@@ -25,6 +26,29 @@ def has_one_length(one: DefinitionSearch, ranked: Ranked | None, readings: list[
     if told or (ranked is not None and ranked.answers):
         return False
     return one.contract.is_module and _length_that_it_takes(one, readings) is not None
+
+
+def views_by_another(one: DefinitionSearch, reading: Reading) -> bool:
+    """Whether a class that takes query, key and value apart raises for other keys than queries, at a view of its own.
+
+    Not where its name, or all of its callers, say that it is for one sequence with itself; nor where it hides later keys.
+    """
+    contract, structure = one.contract, one.search.structure
+    takes_both = contract.is_module and (contract.takes_qkv or contract.is_cross)
+    if not takes_both or reading.causal or re.search(r"(?i)self|causal", one.definition.name):
+        return False
+    if usage.is_given_its_own_alone(one.definition, structure):
+        return False
+    asking = one.search.masked if reading.needs_mask else one.search.unmasked
+    raised = [each for each in one.search.exceptions(reading, asking) if each.frames]
+    return bool(raised) and all(
+        _INVALID_VIEW.search(each.text) is not None and _VIEW.search(structure.line(each.frames[-1][0])) is not None
+        for each in raised
+    )
+
+
+_INVALID_VIEW = re.compile(r"^shape '\[[-\d, ]+\]' is invalid for input of size \d+$")
+_VIEW = re.compile(r"\b(?:view|reshape)\(")
 
 
 def _length_that_it_takes(one: DefinitionSearch, readings: list[Reading]) -> str | None:

@@ -78,9 +78,8 @@ def beside(one: DefinitionSearch, reading: Reading, *, answers: bool) -> tuple[B
     asked = one.search.masked(replace(reading, shape="(B, 1, T)" if is_of_keys else "(B, T, T)"))
     if mistakes(asked, 0) == 0:
         return ()
-    words = (
-        f"the code documents {parameter.name} as {said}; with that shape it raises, or the batch of the mask meets the heads"  # type: ignore[union-attr]
-    )
+    name = parameter.name  # type: ignore[union-attr]
+    words = f"the code documents {name} as {said}; with that shape it raises, or the batch of the mask meets the heads"
     return (Beside(ids=("mask.broadcast",), property="mask", words=words),)
 
 

@@ -178,6 +178,8 @@ def _ways(contract: Contract, reading: Reading) -> Iterator[_Way]:
     widths = [one for one in symbols if one in _WIDTHS]
     named = [one for one in widths if one in told] or widths[-1:]
     options = [(one,) if one in named else tuple(named) for one in widths]
+    given = {value for _, value in reading.call}
+    is_projected = contract.has_score and not reading.k.weight and {"k", "v"} <= given  # by the caller
     factors = list(itertools.product(_FACTORS, _FACTORS)) if contract.has_score else [(1.0, 1.0)]
     for chosen, (of_q, of_k) in itertools.product(itertools.product(*options), factors):
         sizes = {one: int(LOOK[other]) for one, other in zip(widths, chosen, strict=True)}
@@ -186,6 +188,8 @@ def _ways(contract: Contract, reading: Reading) -> Iterator[_Way]:
         context = sizes.get("C", width)
         inputs = {"x": width, "query": width, "key": width, "value": width, "context": context}
         inputs |= {"q": int(width * of_q), "k": int(context * of_k), "v": int(context * of_k)}
+        if is_projected:
+            inputs["k"] = sizes["D"]
         yield _Way(args=tuple(sizes[one] for one in symbols), widths=inputs)
 
 

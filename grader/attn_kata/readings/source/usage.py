@@ -18,6 +18,14 @@ def is_given_another_length(definition: Definition, structure: Structure) -> boo
     return any(_crosses(call) for other in structure.definitions for call in _calls(definition, other, structure))
 
 
+def is_given_its_own_alone(definition: Definition, structure: Structure) -> bool:
+    """Whether classes of the source call it, and make its query and its keys of the same each time: attend(norm(x), x, x)."""
+    every = [call for other in structure.definitions for call in _calls(definition, other, structure)]
+    return bool(every) and all(
+        len(call.args) > 1 and _names(call.args[0]) == _names(call.args[1]) != set() for call in every
+    )
+
+
 def adds_it_as_it_is(definition: Definition, structure: Structure) -> str:
     """The class of the source that adds what it returns straight to something, with no layer between; "" without one.
 
