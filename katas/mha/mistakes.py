@@ -84,6 +84,9 @@ PIPELINES = (
             *variants("project.query_for_value", {"project": s.project(v="q_proj")}),
             *variants("project.value_for_query", {"project": s.project(q="v_proj")}),
             *variants("project.swapped", {"score": s.score_swapped}),
+            *variants(
+                "project.chained", {"project": s.project_in_a_chain("q")}, {"project": s.project_in_a_chain("k")}
+            ),
             *EXCHANGED,
             *variants(
                 "project.missing",

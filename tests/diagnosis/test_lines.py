@@ -668,6 +668,23 @@ HEADS = [
             "return self.o_proj((q @ k.mT).softmax(-1) @ v)"
         ),
     ),
+    (
+        "project.chained",
+        mha(
+            "x = self.q_proj(x)\n"
+            "k = self.k_proj(x)  # HERE\n"
+            "v = self.v_proj(x)\n"
+            "return self.o_proj((x @ k.mT).softmax(-1) @ v)"
+        ),
+    ),
+    (
+        "project.chained",
+        mha(
+            "q = self.q_proj(x)\n"
+            "k, v = self.k_proj(q), self.v_proj(q)  # HERE\n"
+            "return self.o_proj((q @ k.mT).softmax(-1) @ v)"
+        ),
+    ),
     ("project.swapped", sdpa("s = k @ q.transpose(-2, -1) / math.sqrt(q.size(-1))  # HERE\nreturn s.softmax(-1) @ v")),
     ("project.swapped", sdpa("s = torch.matmul(k, q.transpose(-2, -1))  # HERE\nreturn s.softmax(-1) @ v")),
     (

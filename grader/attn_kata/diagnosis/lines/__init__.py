@@ -360,6 +360,7 @@ FINDERS: dict[str, Finder] = {
     "project.query_for_key": partial(projections.wrong_layer, target="k", layer="q"),
     "project.query_for_value": partial(projections.wrong_layer, target="v", layer="q"),
     "project.value_for_query": partial(projections.wrong_layer, target="q", layer="v"),
+    "project.chained": projections.chained,
     "project.swapped": projections.swapped,
     "project.activation": tensors.activation,
     "score.activation": tensors.activation,

@@ -43,6 +43,22 @@ def wrong_layer(program: Program, target: str, layer: str) -> int | None:
     return only_line(found) if len(found) == 1 else None
 
 
+def chained(program: Program) -> int | None:
+    """The line where the key layer gets what the query layer has made: `x = self.q_proj(x)` above `k = self.k_proj(x)`."""
+    found = []
+    for call in program.calls():
+        if role(_called(call)) != "k":
+            continue
+        given = call.args[0]
+        sources = [given]
+        if isinstance(given, ast.Name):
+            above = program.bindings(program.scope(given), given.id)
+            sources += [one.value for one in above if one.value is not None and (line(one.node) or 0) < call.lineno]
+        if any(role(_called(part)) == "q" for one in sources for part in ast.walk(one)):
+            found.append(call)
+    return only_line(found)
+
+
 def swapped(program: Program) -> int | None:
     """The line of the product of keys with queries, or of the first of two swapped assignments."""
     crossed = [node for node, made, by in _projected(program) if (made, by) in (("q", "k"), ("k", "q"))]

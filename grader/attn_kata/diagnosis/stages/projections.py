@@ -53,6 +53,17 @@ def project(
     return stage
 
 
+def project_in_a_chain(values_of: str) -> Stage:
+    """k made of q, and v of `values_of`, q or k, in the place of `context`: the name of the input was written over."""
+
+    def stage(state: State) -> None:
+        state.q = linear(state, "q_proj", state.x)
+        state.k = linear(state, "k_proj", state.q)
+        state.v = linear(state, "v_proj", state.q if values_of == "q" else state.k)
+
+    return stage
+
+
 def across_the_batch(stage: Stage) -> Stage:
     """`stage`, which makes q, k and v (B, T, D), followed by an exchange of batch and time: attention runs over the samples."""
 
