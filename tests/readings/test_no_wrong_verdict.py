@@ -191,6 +191,36 @@ def test_code_for_heads_of_an_even_size_is_asked_for_these(where, condition, sha
     assert [one.id for found in reports[1].diagnosis for one in found.mistakes] == ["scale.missing"]
 
 
+@pytest.mark.parametrize(
+    "condition",
+    [
+        'assert self.d % 8 == 0, "must be divisible by 8"',
+        'if self.d % 8:\n            raise ValueError(f"the size of a head must be a multiple of 8, got {self.d}")',
+        "assert self.d % 24 == 0",
+    ],
+)
+@pytest.mark.parametrize("where", ["self.h, self.d =", "B, T, E = x.shape"])
+def test_code_for_multiples_of_a_size_is_asked_for_these(where, condition, shared_engine):
+    line = next(line.strip() for line in ATTEND.split("\n") if where in line)
+    right = ATTEND.replace(line, f"{line}\n        {condition}")
+    report = shared_engine.grade("mha", (HEAD + right).encode(), attempt="mine.py", reads=True)
+    flags = tuple(report.reading["flags"])
+    typed_back = shared_engine.grade("mha", (HEAD + right).encode(), attempt="mine.py", reads=True, flags=flags)
+
+    assert report.outcome == typed_back.outcome == "passed", report.ungraded_because
+    assert f"multiple={24 if '24' in condition else 8}" in flags
+    assert any("only heads of a size that is a multiple of" in one for one in report.reading["departures"])
+    for old, new, mistake in (
+        ("math.sqrt(self.d)", "math.sqrt(E)", "scale.embed_dim"),
+        ("view(B, T, self.h, -1).transpose(1, 2)", "view(B, self.h, T, -1)", "split.no_transpose"),
+        ("mask == 0", "mask != 0", "mask.inverted"),
+    ):
+        assert right.count(old) == 1
+        text = right.replace(old, new).replace("mask=None):", "keep_mask=None):\n        mask = keep_mask")
+        wrong = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+        assert [one.id for found in wrong.diagnosis for one in found.mistakes] == [mistake]
+
+
 def test_numbers_that_no_known_mistake_explains_are_no_verdict(shared_engine):
     """They may be those of a right code that was read wrong. The report says what does not hold, and what to do."""
     strange = "(scores + scores.cos())"

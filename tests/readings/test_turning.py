@@ -281,7 +281,7 @@ def test_a_rotation_of_the_attention_inside_is_left_out(scale, mistakes, shared_
 
     assert {mistake.id for one in report.diagnosis for mistake in one.mistakes} == mistakes
     assert report.passed == (not mistakes), report.ungraded_because
-    assert {"unturned=attention.rotate", "even=yes"} <= set(report.reading["flags"])
+    assert {"unturned=attention.rotate", "multiple=2"} <= set(report.reading["flags"])
 
 
 def test_a_rotation_of_a_package_that_is_not_here_is_said_not_to_be_graded(shared_engine):

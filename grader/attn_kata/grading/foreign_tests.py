@@ -11,7 +11,7 @@ from attn_kata.grading import hidden_tests
 from attn_kata.grading.hidden_tests import HiddenTest
 from attn_kata.properties.cases import Drawn, Sizes
 from attn_kata.readings import conventions
-from attn_kata.readings.asking import causal
+from attn_kata.readings.asking import causal, narrowed_probes
 from attn_kata.readings.asking.limits import Limits
 from attn_kata.readings.contract import Contract
 from attn_kata.readings.reading import Reading
@@ -45,7 +45,7 @@ def possible(
     same |= {"Dv": "key_dim"} if reading.keys_are_values else {}
     same |= {"D": "E"} if reading.one_head else {}
     fixed = ({"G": 1} if reading.one_group else {}) | ({"H": 1} if reading.one_head else {})
-    of_reading = reading.mlp_ratio or reading.head_width or reading.causal or reading.even or reading.narrow
+    of_reading = reading.mlp_ratio or reading.head_width or reading.causal or reading.multiple > 1 or reading.narrow
     if not same and not fixed and one_feature and not of_reading:
         return tests
     kept = []
@@ -65,9 +65,9 @@ def _alike(case: Sizes | None, same: dict[str, str], fixed: dict[str, int], read
     equal = {one: sizes[other] for one, other in same.items() if one in sizes and other in sizes}
     if reading.causal and not reading.square and {"Tq", "Tk"} <= sizes.keys():
         equal["Tk"] = max(sizes["Tq"], sizes["Tk"])  # the first of more queries than keys would see no key
-    if reading.even and {"D", "E", "H"} <= sizes.keys():
-        even = int(sizes["D"]) + int(sizes["D"]) % 2
-        equal |= {"D": even, "E": int(sizes["H"]) * even}
+    if reading.multiple > 1 and {"D", "E", "H"} <= sizes.keys():
+        size = narrowed_probes.rounded_up(int(sizes["D"]), reading.multiple)
+        equal |= {"D": size, "E": int(sizes["H"]) * size}
     if reading.head_width and {"D", "E", "H"} <= sizes.keys():
         width = min(int(sizes["D"]), reading.head_width)  # that of the contract's heads, which the code's have room for
         equal |= {"D": width, "E": int(sizes["H"]) * width}

@@ -354,7 +354,8 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += [f"x and values {reading.narrow} times as wide as queries and keys"] * bool(reading.narrow)
     found += ["only one key-value head"] * reading.one_group
     found += ["only one head"] * reading.one_head
-    found += ["only heads of an even size"] * reading.even
+    sizes = "an even size" if reading.multiple == 2 else f"a size that is a multiple of {reading.multiple}"
+    found += [f"only heads of {sizes}"] * (reading.multiple > 1)
     found += ["only sequences of the length that it is built for"] * reading.one_length
     found += ["what it puts on a GPU stays on the processor"] * reading.processor
     found += ["what it casts to half precision stays as it is"] * reading.full_precision

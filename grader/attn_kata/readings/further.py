@@ -13,7 +13,7 @@ from attn_kata.readings.candidates import blocks, caching
 from attn_kata.readings.reading import Reading, parse, with_flags
 from attn_kata.readings.source import methods, structure, syntax, usage
 
-_SETTLED = ("processor", "full_precision", "one_sample", "one_length", "even", "float32", "alike")
+_SETTLED = ("processor", "full_precision", "one_sample", "one_length", "multiple", "float32", "alike")
 _ADDS = "{} adds the result, with no layer between"
 _IDENTITY = "Its {} is nn.Identity(), which does nothing"
 

@@ -55,7 +55,7 @@
     chunks        how many it is called with after the first token       chunks=2
     registered    attributes that hold layers in a plain list, or
                   weights as plain tensors                               registered=heads
-    even          whether it takes only heads of an even size            even=yes
+    multiple      what the size of a head must be a multiple of          multiple=8
     joins         whether a function returns its heads side by side      joins=yes
     processor     whether what it puts on a GPU stays on the processor   processor=yes
     unrounded     whether what it rounds stays as it is                  unrounded=yes
@@ -232,7 +232,7 @@ class Reading:
     cache: str = ""
     cache_build: Pairs = ()
     chunks: int = 0
-    even: bool = False
+    multiple: int = 1
     joins: bool = False
     processor: bool = False
     unrounded: bool = False
@@ -417,7 +417,6 @@ def _value(key: str, text: str) -> dict[str, object]:
         "no_output",
         "one_sample",
         "by_token",
-        "even",
         "joins",
         "processor",
         "unrounded",
@@ -451,6 +450,10 @@ def _value(key: str, text: str) -> dict[str, object]:
     if key == "narrow":
         if re.fullmatch(r"\d{1,2}", text) is None:
             raise ValueError("it is a number, as 8, or 0 for queries that have a width of their own")
+        return {key: int(text)}
+    if key == "multiple":
+        if re.fullmatch(r"[1-9]\d{0,2}", text) is None:
+            raise ValueError("it is a number, as 8, or 1 for heads of any size")
         return {key: int(text)}
     if key == "chunks":
         return {key: int(_one_of(text, ("1", "2", "3")))}

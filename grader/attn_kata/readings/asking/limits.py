@@ -253,9 +253,8 @@ class Limits:
             limited = replace(
                 limited, probes=lambda: [one for one in map(narrowed_probes.as_square, pipeline.probes()) if one]
             )
-        if self.reading.even:
-            of_any = limited.probes
-            limited = replace(limited, probes=lambda: [one for one in of_any() if self._has_even_heads(one)])
+        if self.reading.multiple > 1:
+            limited = replace(limited, probes=functools.partial(self._with_multiples, limited.probes))
         if self.reading.dims == 4 or (self.reading.dims == 3 and self.contract.is_module):
             limited = replace(
                 limited, probes=functools.partial(narrowed_probes.of_rank, self.reading.dims, limited.probes)
@@ -322,11 +321,22 @@ class Limits:
         others = tuple(one for one in limited.variants if one.id != "mix.own_values")
         return replace(limited, variants=(*others, *cached.wrong_caches(limited, self.reading.chunks)))
 
-    def _has_even_heads(self, probe: Probe) -> bool:
-        """Whether the size of a head is even in a probe of a module with heads."""
-        built = dict(zip((symbol for symbol, _ in self.contract.arguments), probe.build, strict=False))
-        size = built["D"] if "D" in built else built["E"] // built["H"]
-        return int(size) % 2 == 0
+    def _with_multiples(self, probes: Callable[[], Sequence[Probe]]) -> list[Probe]:
+        """The probes of a module with heads whose size is a multiple of a number."""
+        symbols = [each for each, _ in self.contract.arguments]
+        found = []
+        for one in probes():
+            built = dict(zip(symbols, one.build, strict=False))
+            if "D" in built or not {"E", "H"} <= built.keys():
+                size = built.get("D", self.reading.multiple)
+                found += [one] * (size % self.reading.multiple == 0)
+                continue
+            size = narrowed_probes.rounded_up(built["E"] // built["H"], self.reading.multiple)
+            of_context = self.contract.inputs.index("context") if self.contract.is_cross else None
+            found.append(
+                narrowed_probes.as_wide_as(one, size * built["H"], symbols.index("E"), size=size, but_for=of_context)
+            )
+        return found
 
     def _with_ratio(self, probes: Callable[[], Sequence[Probe]]) -> list[Probe]:
         """The probes for a block whose mlp is so many times as wide as x."""

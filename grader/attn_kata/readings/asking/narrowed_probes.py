@@ -53,6 +53,30 @@ def with_fewer_queries(probe: Probe) -> Probe:
     return replace(probe, args=tuple(args), sizes={**probe.sizes, "Tq": kept})
 
 
+def rounded_up(size: int, multiple: int) -> int:
+    """The next multiple of a number that is as large as a size."""
+    return -(-size // multiple) * multiple
+
+
+def as_wide_as(probe: Probe, width: int, place: int, *, size: int, but_for: int | None) -> Probe:
+    """The probe of a module with heads with another width, which stands at this place of its build, and this size of a head.
+
+    `but_for`: the place of an input that has a width of its own.
+    """
+    before = probe.build[place]
+    if width == before:
+        return probe
+    args = tuple(
+        one.repeat(*[1] * (one.dim() - 1), -(-width // before))[..., :width].contiguous()
+        if isinstance(one, Tensor) and one.is_floating_point() and number != but_for
+        else one
+        for number, one in enumerate(probe.args)
+    )
+    sizes = {**probe.sizes, "E": width, **({"D": size} if "D" in probe.sizes else {})}
+    build = (*probe.build[:place], width, *probe.build[place + 1 :])
+    return replace(probe, args=args, build=build, sizes=sizes)
+
+
 def with_keys_of(probe: Probe, sizes: int) -> Probe:
     """The probe of a learned score whose keys are compared as they are: as wide as what the query becomes.
 

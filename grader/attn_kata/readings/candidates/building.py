@@ -30,7 +30,24 @@ LOOK = {"E": 24, "H": 6, "D": 4, "C": 14, "p": 0.0, "I": 34, "V": 22, "L": 256, 
 def look(reading: Reading) -> dict[str, float]:
     """The sizes for looking at the parameters of code that is read like this."""
     wide = int(LOOK["D"]) * reading.narrow
-    return LOOK | ({"I": wide, "V": wide} if reading.narrow else {})
+    size = _size_of_heads(reading)
+    of_heads = {"D": size, "E": size * LOOK["H"]} if size != LOOK["D"] else {}
+    return LOOK | of_heads | ({"I": wide, "V": wide} if reading.narrow else {})
+
+
+def _size_of_heads(reading: Reading) -> int:
+    """The size of a head for looking at code that takes only multiples of a number: more than heads, so that they differ."""
+    if LOOK["D"] % reading.multiple == 0:
+        return int(LOOK["D"])
+    return reading.multiple * int(LOOK["H"] // reading.multiple + 1)
+
+
+def in_usual_sizes(shape: tuple[int, ...], reading: Reading) -> tuple[int, ...]:
+    """The shape of a parameter of code with heads of another size, as it would be with those of LOOK."""
+    size = _size_of_heads(reading)
+    if size == LOOK["D"]:
+        return shape
+    return tuple(one // size * int(LOOK["D"]) if one % size == 0 and one != LOOK["L"] else one for one in shape)
 
 
 # To some places, as some sites for practice ask for it.

@@ -16,7 +16,7 @@ from attn_kata.readings.candidates import blocks, building, gates, layer_sizes, 
 from attn_kata.readings.reading import ROLES, Layer, Reading, is_path, with_flags
 from attn_kata.readings.searching import certain
 from attn_kata.readings.searching.search import Search
-from attn_kata.readings.source.structure import Definition, code_of
+from attn_kata.readings.source.structure import Definition, Structure, code_of
 
 OF_MASKS = ("mask", "mask_type", "shape")
 _OF_LAYERS = ("q", "k", "v", "o", "fused", "arrangement", "head_width")
@@ -32,7 +32,9 @@ _OF_BUILD = (
     "unrounded",
     "unturned",
     "gates",
+    "multiple",
 )
+_SAYS_NO_SIZES = {"processor", "full_precision", "lazy", "unrounded", "unturned", "gates", "multiple"}
 
 
 MOST_OF_A_REASON = 200  # characters of what an exception says
@@ -74,7 +76,7 @@ def built(search: Search, definition: Definition) -> Built:
     fallback: list[Reading] = []  # it builds, and its layers have other sizes
     wide: Built | None = None  # with heads as wide as x, or with layers of one head for all, where nothing else fits
     of_build = {key: value for key, value in search.given.items() if key in _OF_BUILD}
-    is_said = bool(of_build.keys() - {"processor", "full_precision", "lazy", "unrounded", "unturned", "gates"})
+    is_said = bool(of_build.keys() - _SAYS_NO_SIZES)
     rotations = positions.makers(definition, search.structure)
     waiting = list(building.buildings(definition, search.structure, search.contract))
     if search.given.get("one_sample"):
@@ -90,6 +92,9 @@ def built(search: Search, definition: Definition) -> Built:
         if isinstance(shapes, Raised):
             raises = f"raises {shapes.types[0]}: {shapes.text[:MOST_OF_A_REASON]}{shapes.where}"
             reasons.append(f"{one.entry}({_shown(one)}) {raises}")
+            multiple = multiple_in(shapes, search.structure) if search.contract.has_heads else 1
+            if multiple > one.multiple and "multiple" not in search.given:
+                waiting.append(replace(one, multiple=multiple))
             if "unturned" not in search.given and not set(rotations) <= set(one.unturned):
                 waiting.append(replace(one, unturned=tuple(dict.fromkeys((*one.unturned, *rotations)))))
             own = certain.is_own_mistake(shapes, search.structure.text(definition), search.structure)
@@ -140,6 +145,24 @@ def built(search: Search, definition: Definition) -> Built:
         return Built(readings=raising[:1])
     search.tried.append(f"{definition.name}: {reasons[0] if reasons else _no_sizes(definition, search)}")
     return Built()
+
+
+_EVEN = re.compile(r"(?i)\beven\b|\btwo\b")
+_MULTIPLE = re.compile(r"(?i)(?:divisible by|multiple of) (\d{1,3})\b|%\s*(\d{1,3})\b")
+
+
+def multiple_in(raised: Raised, structure: Structure) -> int:
+    """What a size must be a multiple of, as a refusal of the code's own says or its line asks: 8 of `size % 8 == 0`; else 1."""
+    if raised.types[0] not in ("AssertionError", "ValueError") or not raised.frames:
+        return 1
+    number = raised.frames[-1][0]
+    for text in (raised.text, structure.line(number), structure.line(number - 1)):  # if size % 8: raise …
+        found = _MULTIPLE.search(text)
+        if found is not None:
+            return int(found[1] or found[2])
+        if _EVEN.search(text):
+            return 2
+    return 1
 
 
 def _no_sizes(definition: Definition, search: Search) -> str:
@@ -222,4 +245,5 @@ def _shapes(search: Search, reading: Reading) -> layers.Shapes | Raised | str:
     if reply.status != wire.OK:
         return (reply.texts[0] if reply.texts else "it cannot be built")[:300]
     told = zip(reply.texts, reply.tensors, strict=True)
-    return {name: part.shape for name, part in told if is_path(name)}  # what a stranger says goes into an adapter
+    shapes = {name: part.shape for name, part in told if is_path(name)}  # what a stranger says goes into an adapter
+    return {name: building.in_usual_sizes(shape, reading) for name, shape in shapes.items()}

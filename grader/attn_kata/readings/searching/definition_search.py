@@ -38,7 +38,6 @@ _OF_ONE_LENGTH = (
     "It takes query and key apart, and raises where they differ in length. If it is for self-attention only: "
     "--read square=yes"
 )
-_EVEN = re.compile(r"(?i)\beven\b|(?:divisible by|multiple of) (?:2|two)\b|% 2 ==")
 
 
 @dataclass(kw_only=True)
@@ -257,10 +256,11 @@ class DefinitionSearch:
         if _ASSERTS_FLOAT32.search(self.code) and "float32" not in self.given:
             readings = [replace(one, float32=True) for one in readings]
         ranked = self.best(readings)
-        if "even" not in self.given and self.contract.has_heads and self._wants_even(ranked, readings):
-            of_even = [replace(one, even=True) for one in readings]
-            found = self.best(of_even)
-            readings, ranked = (of_even, found) if found is not None and found.answers else (readings, ranked)
+        multiple = self._wanted_multiple(ranked, readings)
+        if multiple > 1:
+            of_multiples = [replace(one, multiple=multiple) for one in readings]
+            found = self.best(of_multiples)
+            readings, ranked = (of_multiples, found) if found is not None and found.answers else (readings, ranked)
         if (ranked is None or not ranked.answers) and self.is_narrow(readings):
             readings = [replace(one, float32=True) for one in readings]
             ranked = self.best(readings)
@@ -333,18 +333,18 @@ class DefinitionSearch:
         raised = self.search.exceptions(reading, self.search.unmasked)
         return bool(raised) and all(is_of_none(one.text) for one in raised)
 
-    def _wants_even(self, ranked: Ranked | None, readings: list[Reading]) -> bool:
-        """Whether code says by an exception of its own that the size of a head must be even."""
+    def _wanted_multiple(self, ranked: Ranked | None, readings: list[Reading]) -> int:
+        """What code says by an exception of its own that the size of a head must be a multiple of; 1 for any size."""
         reading = readings[0] if ranked is None else ranked.reading
+        if "multiple" in self.given or not self.contract.has_heads or reading.multiple > 1:
+            return 1
         raised = self.search.exceptions(reading, self.search.unmasked)
         if raised and positions.makers(self.definition, self.search.structure):
-            return True  # a rotation that it builds
+            return 2  # a rotation that it builds
         odd = [found for one in raised if (found := _PAST_THE_END.search(one.text)) and int(found[1]) % 2]
         if odd and _IN_PAIRS.search(self.code):
-            return True  # a table that it fills two by two
-        refusals = [one for one in raised if one.types[0] in ("AssertionError", "ValueError")]
-        lines = [self.search.structure.line(one.frames[-1][0]) for one in refusals if one.frames]
-        return any(_EVEN.search(text) for text in (*(one.text for one in refusals), *lines))
+            return 2  # a table that it fills two by two
+        return next((found for one in raised if (found := construction.multiple_in(one, self.search.structure)) > 1), 1)
 
     def is_narrow(self, readings: list[Reading]) -> bool:
         """Whether code raises for float64, as it computes with float32 of its own."""

@@ -234,7 +234,7 @@ class Search:
         entries = [one.entry for one in pipelines]
         key = (
             f"{text} {seen.mask} {seen.shape} {seen.causal} {seen.square} {seen.alike} {seen.one_group} "
-            f"{seen.one_head} {seen.even} "
+            f"{seen.one_head} {seen.multiple} "
             f"{seen.float32} {seen.hides_queries} "
             f"{seen.conventions} {seen.returns} {entries}"
         )
