@@ -292,7 +292,12 @@ PIPELINES = (
                 both_norms(without=("weight", "bias")),
             ),
             *variants("block.norm_axis", both_norms(dims=(-2, -1)), both_norms(dims=(-2,))),
-            *variants("block.rms_norm", both_norms(centres=False), both_norms(centres=False, without=("bias",))),
+            *variants(
+                "block.rms_norm",
+                both_norms(centres=False),
+                both_norms(centres=False, without=("bias",)),
+                *(both_norms(centres=False, eps=eps) for eps in (1e-6, 1e-12)),
+            ),
             *variants("block.activation_twice", {"mlp_out": mlp_out_activated}),
             *variants(
                 "block.activation_place",
@@ -316,6 +321,9 @@ PIPELINES = (
                 {"gelu": activate(lambda h: h * torch.sigmoid(1.702 * h))},
                 {"gelu": activate(torch.tanh)},
                 {"gelu": activate(lambda h: h)},
+                {"gelu": activate(lambda h: functional.silu(h) * h)},
+                {"gelu": activate(lambda h: functional.gelu(h) * h)},
+                {"gelu": activate(lambda h: functional.relu(h) * h)},
             ),
             *variants("block.not_causal", {"mask": s.nothing}),
             *variants("mask.shifted", {"mask": shifted(1)}, {"mask": shifted(-1)}),

@@ -448,11 +448,15 @@ OF_ONE_LENGTH = (
     .replace("view(B, T,", "view(B, self.length,")
 )
 ONE_LENGTH_FOR_ALL = A_LIST_AND_AN_OUTPUT.replace("query, key, value)", "query, key, value, key_padding_mask)", 1)
-ONE_LENGTH_FOR_ALL = ONE_LENGTH_FOR_ALL.replace("layer(x).view(B, -1,", "layer(x).view(B, T,").replace(
-    "        weights = F.softmax(q @ k.transpose(-2, -1) / math.sqrt(self.d), dim=-1)",
-    "        scores = q @ k.transpose(-2, -1) / math.sqrt(self.d)\n"
-    '        scores = scores.masked_fill(key_padding_mask[:, None, None] == 1, float("-inf"))\n'
-    "        weights = F.softmax(scores, dim=-1)",
+ONE_LENGTH_FOR_ALL = (
+    ONE_LENGTH_FOR_ALL.replace("class Attend(", "class SelfAttend(")
+    .replace("layer(x).view(B, -1,", "layer(x).view(B, T,")
+    .replace(
+        "        weights = F.softmax(q @ k.transpose(-2, -1) / math.sqrt(self.d), dim=-1)",
+        "        scores = q @ k.transpose(-2, -1) / math.sqrt(self.d)\n"
+        '        scores = scores.masked_fill(key_padding_mask[:, None, None] == 1, float("-inf"))\n'
+        "        weights = F.softmax(scores, dim=-1)",
+    )
 )
 FIRST_WEIGHTS = JOINED.replace(
     "        self.v =", "        stdv = 1.0 / math.sqrt(self.energy.weight.size(0))\n        self.v ="

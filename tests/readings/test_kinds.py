@@ -73,7 +73,7 @@ class Attend(nn.Module):
 """
 
 AS_MANY_KEYS = """
-class Attend(nn.Module):
+class SelfAttend(nn.Module):
     def __init__(self, width, n_heads):
         super().__init__()
         self.h = n_heads

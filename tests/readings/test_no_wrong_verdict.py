@@ -46,7 +46,7 @@ class Rotary:
         assert x.shape[-1] % 2 == 0, "the size of a head must be even"
         first, second = x.chunk(2, dim=-1)
         base = Rotary.scaled(1.0)
-        return x * cos + torch.cat((-second, first), dim=-1) * sin * base
+        return (x * cos + torch.cat((-second, first), dim=-1) * sin) * base
 
 
 class Attend(nn.Module):

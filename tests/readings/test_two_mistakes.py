@@ -47,7 +47,7 @@ TWO = {
     ),
     "as_many_keys_as_queries": (
         "qkv_attention",
-        WIDE,
+        WIDE.replace("TranslatorAttend", "TranslatorSelfAttend"),
         (
             *NO_MASK,
             (".view(B, Tk,", ".view(B, Tq,"),

@@ -185,6 +185,7 @@ def _convention(table: Table) -> Convention:
         unless_built=table.text("unless_built", ""),
         leaves_out=table.texts("leaves_out", at_least=0) if table.has("leaves_out") else (),
         one_feature=table.truth("one_feature") if table.has("one_feature") else True,
+        needs=table.text("needs", ""),
         rare=table.truth("rare") if table.has("rare") else False,
     )
     table.nothing_else()

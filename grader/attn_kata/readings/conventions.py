@@ -32,6 +32,9 @@ class Convention:
     unless_built: str = ""  # what the constructor must not be given: then the contract's value is chosen, not a default
     leaves_out: tuple[str, ...] = ()
     one_feature: bool = True  # whether it gives numbers for a width of 1
+    needs: str = (
+        ""  # what alone follows it, and always follows one of these: "gate", an mlp with one, or "rms", such norms
+    )
     rare: bool = False  # whether code is taken to follow it only where nothing else explains it as well
 
     def is_said(self, text: str) -> bool:
@@ -47,16 +50,22 @@ class Convention:
         return every[self.variant] if len(every) > self.variant else None
 
 
-def ways(known: dict[str, Convention], text: str) -> list[tuple[str, ...]]:
+def ways(known: dict[str, Convention], text: str, has: dict[str, bool]) -> list[tuple[str, ...]]:
     """The sets of conventions that a source may follow, the fullest first, and those with a rare one behind them.
 
-    Those of one mistake exclude each other.
+    Those of one mistake exclude each other. `has`: what the code has or has not, for which some conventions are.
     """
     found: list[tuple[str, ...]] = [()]
     for name, one in known.items():
         if one.is_said(text):
             found = [(*way, name) for way in found if not any(exclude(known[each], one) for each in way)] + found
-    return sorted(found, key=lambda way: (any(known[name].rare for name in way), -len(way)))[:MOST_WAYS]
+    fitting = [way for way in found if _fits(known, way, has)]
+    return sorted(fitting or found, key=lambda way: (any(known[name].rare for name in way), -len(way)))[:MOST_WAYS]
+
+
+def _fits(known: dict[str, Convention], way: tuple[str, ...], has: dict[str, bool]) -> bool:
+    """Whether a set has one of the conventions for all that the code has, and none for what it has not."""
+    return all(any(known[name].needs == what for name in way) == there for what, there in has.items())
 
 
 def exclude(one: Convention, other: Convention) -> bool:

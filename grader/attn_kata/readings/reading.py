@@ -5,7 +5,7 @@
     globals       names at module level that it reads                    globals=n_embd=E,Config.d_k=D
     constants     attributes that its constructor sets to a number       constants=num_heads=H
     q k v o       where the parameters of a layer are, and their layout q=W_q:columns
-    norm1 norm2 mlp_in mlp_out
+    norm1 norm2 mlp_in mlp_gate mlp_out
                   those of a transformer block                           norm1=ln_1.weight
     fused         the order inside a shared layer                        fused=k,q,v or fused=by_head:q,k,v
     call          what each parameter of the call gets; masked is
@@ -96,7 +96,7 @@ from attn_kata.errors import UsageError
 
 Pairs = tuple[tuple[str, str], ...]
 
-ROLES = ("q", "k", "v", "o", "norm1", "norm2", "mlp_in", "mlp_out")
+ROLES = ("q", "k", "v", "o", "norm1", "norm2", "mlp_in", "mlp_gate", "mlp_out")
 LAYOUTS = (
     *(
         "rows",
@@ -111,6 +111,7 @@ LAYOUTS = (
         "vector",
         "score",
     ),
+    "wider",  # of an mlp: code has its own width there, and the contract's has no more
     *("left", "right"),  # of an output layer: the columns of the heads' result lie left or right of those of x
 )
 ARRANGEMENTS = ("blocks", "by_head", "innermost", "beside", "features")
@@ -197,6 +198,7 @@ class Reading:
     norm1: Layer = Layer()
     norm2: Layer = Layer()
     mlp_in: Layer = Layer()
+    mlp_gate: Layer = Layer()
     mlp_out: Layer = Layer()
     fused: tuple[str, ...] = ()
     arrangement: str = "blocks"

@@ -243,6 +243,8 @@ def source_of(reading: Reading, contract: Contract, *, own_weights: bool = False
         parts.append(positions.TABLES)
     if any(layer.layout == "wide" for layer in (reading.q, reading.o)):
         parts.append(laying.WIDE)
+    if reading.mlp_in.layout == "wider":
+        parts.append(laying.WIDER)
     if reading.cache:
         parts.append(_NOTHING if reading.cache == "dict" else _AS_WIDE)
     if caching.is_handed_back(reading):

@@ -64,6 +64,11 @@ def laid(reading: Reading, contract: Contract) -> list[str]:
                 lines.append(f'laid["{bias}"] = {role}_weight.new_zeros({role}_weight.shape[1])')
             elif bias:
                 lines += _one(replace(layer, bias=bias), of_bias, reading.arrangement, layer.layout, ".bias", groups)
+    if reading.mlp_gate.weight:  # both have the weights of the one that the contract has: act(h) * h
+        gate = reading.mlp_gate
+        lines += _one(gate, ["mlp_in"], reading.arrangement, gate.layout, ".weight", "H")
+        bias = replace(gate, bias=gate.bias)
+        lines += _one(bias, ["mlp_in"], reading.arrangement, gate.layout, ".bias", "H") if gate.bias else []
     if (
         contract.has_score and "q" not in contract.layers and reading.q.weight
     ):  # a product of two layers: this one is the identity
@@ -129,7 +134,9 @@ def _one(layer: Layer, roles: list[str], arrangement: str, layout: str, what: st
         value = f"_torch.stack([{of_heads}], 1).transpose(0, 2).flatten(0, 2)"  # (H, 3, D, …) to (D, 3, H, …)
     else:
         value = f"_torch.cat([{', '.join(parts)}])"
-    if what == ".weight":
+    if layout == "wider":
+        value = f'_wider({value}, self.shapes_of_theirs["{path}"])'
+    elif what == ".weight":
         value = _stored(value, layer, layout, roles[0])
     elif layout == "shared":
         value = f"{value}[: {value}.shape[0] // H]"
@@ -147,6 +154,19 @@ def _wide(value, H, width, is_query=False):
     zeros = each.new_zeros((H, width - each.shape[1], *each.shape[2:]))
     factor = (width / each.shape[1]) ** 0.5 if is_query else 1.0
     return _torch.cat([each, zeros], 1).flatten(0, 1) * factor
+'''
+
+
+# What is 0 there adds nothing: h is 0, and so is what it is multiplied by.
+WIDER = '''
+
+def _wider(value, shape):
+    """A weight or bias of an mlp, with zeros for what the code has more."""
+    if any(own < given for own, given in zip(shape, value.shape)):
+        raise RuntimeError(f"its mlp is {tuple(shape)}, which has no room for {tuple(value.shape)}")
+    whole = value.new_zeros(shape)
+    whole[tuple(map(slice, value.shape))] = value
+    return whole
 '''
 
 

@@ -22,6 +22,14 @@ from attn_kata.readings.contract import Contract
 from attn_kata.readings.conventions import Convention, followed
 from attn_kata.readings.reading import CHANNELS_FIRST, ROLES, Reading
 
+# Beside a gate, the activation is its author's choice.
+_OF_ACTIVATIONS = (
+    "block.relu",
+    "block.tanh_gelu",
+    "block.activation",
+    "block.activation_twice",
+    "block.activation_place",
+)
 _ONE_FOR_ALL_HEADS = ("(B, 1, T, T)", "(B, T, T)", "(T, T, B)")
 _ONE_FOR_ALL_SAMPLES = ("(T, T)",)
 KEYS = ("(B, 1, 1, T)", "(B, 1, T)", "(B, T)", "(T, B)")
@@ -307,7 +315,10 @@ class Limits:
         if self.reading.order in CHANNELS_FIRST and self.contract.is_self:
             limited = replace(limited, variants=(*limited.variants, *mixed_places.wrong_reshapes(limited)))
         if self.contract.is_block:
-            return replace(limited, variants=(*limited.variants, *causal.wrong_triangles(limited)))
+            known = [
+                one for one in limited.variants if not self.reading.mlp_gate.weight or one.id not in _OF_ACTIVATIONS
+            ]
+            return replace(limited, variants=(*known, *causal.wrong_triangles(limited)))
         if not self.reading.causal:
             return limited
         if self.place is None:

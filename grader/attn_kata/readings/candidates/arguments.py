@@ -16,8 +16,15 @@ _DIRECTIONS = re.compile(r"(?i)(?:^|_)n(?:um)?_?dir(?:s|ections?)?$")  # of an R
 _LAYERS_OF_AN_RNN = re.compile(r"(?i)n(?:um(?:ber_of)?)?_?(?:rnn_|gru_|lstm_|encoder_|decoder_)?layers?$")
 
 
+_BASE = re.compile(
+    r"(?:rope_?|rotary_?)?theta|(?:rope|rotary|freq)_?base"
+)  # of the angles of a rotation: with 0 there are none
+
+
 def symbol_of(parameter: Parameter, definition: Definition, text: str, contract: Contract) -> str | None:
     """What to give a parameter of the constructor, or None to leave it out or to guess."""
+    if parameter.default is None and _BASE.fullmatch(parameter.name.lower()):
+        return "10000.0"
     if parameter.default is None and contract.is_module and positions.is_rotation(parameter.name):
         return _rotation(parameter, text)
     if parameter.default in (None, "None") and _LOGGER.fullmatch(parameter.name):
@@ -203,6 +210,10 @@ def of_config(name: str, names: list[str], text: str, contract: Contract) -> str
     if symbol is None and re.search(is_number, text):
         return "1"  # as config.pretraining_tp > 1
     if symbol is None:
-        return "0.02" if re.search(r"init|std|range|eps|scale", name) else "None"
+        return "1e-5" if "eps" in name else "0.02" if re.search(r"init|std|range|scale", name) else "None"
+    if symbol == "E" and contract.is_block and "hidden" in name.lower():
+        sizes = [vocabulary.size_in(each, text) for each in names if each != name]
+        if "E" in sizes and "M" not in sizes:  # emb_dim is the width then
+            return "M"
     others = names if "I" in [each for each, _ in contract.arguments] else []
     return _for_contract(symbol, name, others, contract, None) or symbol

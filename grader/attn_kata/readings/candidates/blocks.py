@@ -125,17 +125,18 @@ def with_layers(
         many = "no norm" if not norms else "one norm" if len(norms) == 1 else f"{len(norms)} norms"
         return f"it has {many}, and a block of the kata has two with parameters"
     mlp = _mlp(shapes)
-    if len(mlp) != 2:
+    if len(mlp) not in (2, 3):
         return f"its mlp has {len(mlp)} layers ({', '.join(mlp) or 'none'}), and that of the kata has two"
     made = {name: maker for part in structure.reach(definition) for name, maker in part.layers.items()}
-    if any("RMS" in maker for maker in definition.layers.values()):
-        return "its norm is RMSNorm, and a block of the kata has LayerNorm"
     places = dict(_of_norms(norms, definition, structure)) | dict(_of_mlp(mlp, shapes, made))
-    if len(places) != 4:
+    if len(places) != 2 + len(mlp):
         return f"the shapes of its mlp do not say which layer is the first ({', '.join(mlp)})"
     wide, width = max(side for path in mlp for side in shapes[path][:2]), int(LOOK["E"])
     if "M" not in {value for _, value in reading.sizes} and wide % width == 0:
         reading = replace(reading, mlp_ratio=wide // width)
+    elif wide > LOOK["M"]:  # it computes a width of its own
+        of_mlp = [role for role in ("mlp_in", "mlp_gate", "mlp_out") if role in places]
+        places |= {role: replace(places[role], layout="wider") for role in of_mlp if places[role].layout == "rows"}
     taken = {path.rpartition(".")[0] for path in (*(weight for weight, _ in norms.values()), *mlp)}
     rest = {path: shape for path, shape in shapes.items() if path.rpartition(".")[0] not in taken}
     found = layers.with_layers(with_flags(reading, dict(places)), rest, definition, structure, contract)
@@ -190,12 +191,17 @@ def _mlp(shapes: Shapes) -> list[str]:
 
 
 def _of_mlp(mlp: list[str], shapes: Shapes, made: dict[str, str]) -> Iterator[tuple[str, Layer]]:
+    """By their shapes. Of three layers two are alike and first, side by side: one of them is the gate of the other."""
+    alike = [path for path in mlp if sum(shapes[other] == shapes[path] for other in mlp) == 2] if len(mlp) == 3 else []
     for path in mlp:
         shape = shapes[path]
         columns = made.get(path.removesuffix(".weight").rpartition(".")[2]) == "Conv1D" or not path.endswith(".weight")
+        if alike:
+            columns = shapes[alike[0]][0] == LOOK["E"]
         layout = "conv" if len(shape) == 3 else "columns" if columns else "rows"
-        first = shape[1 if layout != "columns" else 0] == LOOK["E"]
+        first = path in alike if alike else shape[1 if layout != "columns" else 0] == LOOK["E"]
         if shape[0] == shape[1]:
             first = path == mlp[0]
         bias = re.sub(r"weight$", "bias", path)
-        yield "mlp_in" if first else "mlp_out", Layer(weight=path, bias=bias if bias != path else "", layout=layout)
+        role = "mlp_out" if not first else "mlp_gate" if path in alike[1:] else "mlp_in"
+        yield role, Layer(weight=path, bias=bias if bias in set(shapes) - {path} else "", layout=layout)

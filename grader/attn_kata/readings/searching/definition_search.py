@@ -230,17 +230,25 @@ class DefinitionSearch:
         if "residual" not in self.given and adds:
             called = [replace(one, residual=way) for one in called for way in calls.residual(definition, structure)]
         if "conventions" not in self.given and contract.conventions:
-            sets = conventions.ways(contract.conventions, self._said)
+            known, said = contract.conventions, self._said
             called = [
                 replace(one, conventions=each)
                 for one in called
-                for each in sets
+                for each in conventions.ways(known, said, self._has(one) if contract.is_block else {})
                 if not {contract.conventions[name].unless_built for name in each} & set(dict(one.build).values())
             ]
         if self.contract.has_own_sizes:  # one size of the code's can stand for all three only where they are equal
             called = [replace(one, alike=self.has_one_width(one)) for one in called]
         of_calls = {key: value for key, value in self.given.items() if key not in OF_MASKS}
         return list(dict.fromkeys(with_flags(one, of_calls) for one in called))[:MOST_CANDIDATES]
+
+    def _has(self, reading: Reading) -> dict[str, bool]:
+        """What of a block some conventions are for: a gate of its mlp, and norms that do not centre."""
+        structure = self.search.structure
+        makers = {maker for one in structure.reach(self.definition) for maker in one.layers.values()}
+        own = [one.text for maker in makers if "norm" in maker.lower() and (one := structure.find(maker)) is not None]
+        is_rms = any("rms" in text.lower() for text in (*makers, *own))
+        return {"gate": bool(reading.mlp_gate.weight), "rms": is_rms}
 
     def _causal(self, reading: Reading) -> tuple[bool, ...]:
         """Whether code that speaks of a triangle hides later keys by itself, the likeliest first."""

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from attn_kata.readings.candidates import arguments
+from attn_kata.readings.candidates import arguments, roles
 from attn_kata.readings.candidates.building import LOOK
 from attn_kata.readings.reading import Reading
 from attn_kata.readings.searching.behaviour import Ranked
@@ -31,13 +31,14 @@ def has_one_length(one: DefinitionSearch, ranked: Ranked | None, readings: list[
 def views_by_another(one: DefinitionSearch, reading: Reading) -> bool:
     """Whether a class that takes query, key and value apart raises for other keys than queries, at a view of its own.
 
-    Not where its name, or all of its callers, say that it is for one sequence with itself; nor where it hides later keys.
+    Not where its name, or all of its callers, say that it is for one sequence with itself; nor where it hides later keys,
+    or queries; nor for two inputs whose names say nothing of them, as x and y.
     """
     contract, structure = one.contract, one.search.structure
     takes_both = contract.is_module and (contract.takes_qkv or contract.is_cross)
-    if not takes_both or reading.causal or re.search(r"(?i)self|causal", one.definition.name):
+    if not takes_both or reading.causal or reading.hides_queries or re.search(r"(?i)self|causal", one.definition.name):
         return False
-    if usage.is_given_its_own_alone(one.definition, structure):
+    if usage.is_given_its_own_alone(one.definition, structure) or roles.is_of_two_unnamed(one.definition):
         return False
     asking = one.search.masked if reading.needs_mask else one.search.unmasked
     raised = [each for each in one.search.exceptions(reading, asking) if each.frames]

@@ -94,6 +94,8 @@ def _unturned(turn):
 
 def _is_turned(one, out):
     factors = out.norm(dim=-1) / one.norm(dim=-1)
+    if not bool(factors.isfinite().all()):  # it got numbers that it is not meant for
+        return True
     return bool(((factors - factors.flatten()[0]).abs() < 1e-3 * factors.abs()).all())
 '''
 _TURNS = """

@@ -18,7 +18,7 @@ _SIZES: dict[str, str] = {
     "H//G": "numkvgroups nkvgroups numkeyvaluegroups nrep groupsize headspergroup queriesperkv numqueriesperkv qperkv numrep "
     "nreps kvgroups",
     "M": "ff ffn mlp "
-    "mlpdim dff ffdim dimfeedforward ffndim ffhidden intermediatesize ninner ffsize dimff mlphidden pfdim dinner "
+    "mlpdim dff hiddensizeff ffdim dimfeedforward ffndim ffhidden intermediatesize ninner ffsize dimff mlphidden pfdim dinner "
     "ffnhidden "
     "feedforwarddim ffwdim mlpwidth filtersize innersize ffhiddensize ffnhiddensize ffnsize hiddendimff ffnhiddendim dmlp "
     "nff "
