@@ -13,7 +13,10 @@ from attn_kata.readings.candidates import blocks, caching
 from attn_kata.readings.reading import Reading, parse, with_flags
 from attn_kata.readings.source import methods, structure, syntax, usage
 
-_SETTLED = ("processor", "full_precision", "one_sample", "one_length", "multiple", "float32", "alike")
+_SETTLED = {
+    **dict.fromkeys(("processor", "full_precision", "one_sample", "one_length", "float32", "alike"), "no"),
+    "multiple": "1",
+}
 _ADDS = "{} adds the result, with no layer between"
 _IDENTITY = "Its {} is nn.Identity(), which does nothing"
 
@@ -75,7 +78,9 @@ def through_cache(source: bytes, described: dict[str, Any], chunks: int = 0) -> 
     if whole is None:
         return ()
     flags = [flag for flag in whole.flags() if not flag.startswith(("returns=", "square="))]
-    settled = [f"{name}=no" for name in _SETTLED if name not in read]  # by the reading of whole sequences
+    settled = [
+        f"{name}={none}" for name, none in _SETTLED.items() if name not in read
+    ]  # by the reading of whole sequences
     return (*flags, "order=batch", "dims=0", *settled)
 
 
