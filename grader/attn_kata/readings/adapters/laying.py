@@ -66,9 +66,8 @@ def laid(reading: Reading, contract: Contract) -> list[str]:
                 lines += _one(replace(layer, bias=bias), of_bias, reading.arrangement, layer.layout, ".bias", groups)
     if reading.mlp_gate.weight:  # both have the weights of the one that the contract has: act(h) * h
         gate = reading.mlp_gate
-        lines += _one(gate, ["mlp_in"], reading.arrangement, gate.layout, ".weight", "H")
-        bias = replace(gate, bias=gate.bias)
-        lines += _one(bias, ["mlp_in"], reading.arrangement, gate.layout, ".bias", "H") if gate.bias else []
+        for what in (".weight", ".bias") if gate.bias else (".weight",):
+            lines += _one(gate, ["mlp_in"], reading.arrangement, gate.layout, what, "H")
     if (
         contract.has_score and "q" not in contract.layers and reading.q.weight
     ):  # a product of two layers: this one is the identity

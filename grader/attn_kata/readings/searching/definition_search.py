@@ -352,7 +352,7 @@ class DefinitionSearch:
         odd = [found for one in raised if (found := _PAST_THE_END.search(one.text)) and int(found[1]) % 2]
         if odd and _IN_PAIRS.search(self.code):
             return 2  # a table that it fills two by two
-        return next((found for one in raised if (found := construction.multiple_in(one, self.search.structure)) > 1), 1)
+        return max((construction.multiple_in(one, self.search.structure) for one in raised), default=1)
 
     def is_narrow(self, readings: list[Reading]) -> bool:
         """Whether code raises for float64, as it computes with float32 of its own."""
