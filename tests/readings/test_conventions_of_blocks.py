@@ -203,3 +203,47 @@ def test_a_norm_after_the_sum_is_no_mistake_unless_the_words_say_otherwise(words
     assert ("block.post_norm" in [one.id for found in report.diagnosis for one in found.mistakes]) is (
         outcome == "failed"
     )
+
+
+LONG_HEADER = """
+class DecoderLayer(nn.Module):
+    def __init__(self, width, n_heads, mlp_dim):
+        super().__init__()
+        self.h, self.d = n_heads, width // n_heads
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.q, self.k, self.v, self.o = (nn.Linear(width, width) for _ in range(4))
+        self.up, self.down = nn.Linear(width, mlp_dim), nn.Linear(mlp_dim, width)
+
+    def earlier(self, length):
+        places = torch.arange(length)
+        return places[None, :] <= places[:, None]
+
+    def forward(
+        self,
+        x: torch.Tensor,
+        key_mask: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        b, t, e = x.shape
+        y = self.norm1(x)
+        q, k, v = (one(y).view(b, t, self.h, self.d).transpose(1, 2) for one in (self.q, self.k, self.v))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(self.d)
+        earlier = self.earlier(t)
+        scores = scores.masked_fill(~earlier, float("-inf"))
+        if key_mask is not None:
+            scores = scores.masked_fill(~key_mask[:, None, None, :], -1e9)
+        heads = torch.softmax(scores, dim=-1) @ v
+        x = x + self.o(heads.transpose(1, 2).reshape(b, t, e))
+        return x + self.down(F.gelu(self.up(self.norm2(x))))
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "mistake"), [("(self.d)", "(self.d)", None), (" / math.sqrt(self.d)", "", "scale.missing")]
+)
+def test_a_block_that_hides_later_keys_itself_does_so_below_a_header_of_several_lines(old, new, mistake, shared_engine):
+    text = LONG_HEADER.replace(old, new)
+    report = shared_engine.grade("transformer_block", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == ("failed" if mistake else "passed"), report.ungraded_because
+    assert [one.id for found in report.diagnosis for one in found.mistakes] == [mistake] * bool(mistake)
+    assert "its mask is not tried (key_mask)" in report.reading["departures"]

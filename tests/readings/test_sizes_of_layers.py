@@ -479,3 +479,56 @@ def test_a_query_may_be_as_wide_as_a_number_in_the_code(shared_engine: Engine) -
     _, wrong = right_and_wrong(shared_engine, "additive_attention", OF_NUMBERS, "torch.tanh(", "(")
 
     assert told(wrong) == {"additive.no_tanh"}
+
+
+OF_KEYS = """
+class Between(nn.Module):
+    def __init__(self, query_dim, key_dim, hidden_dim):
+        super().__init__()
+        self.of_query = nn.Linear(query_dim, hidden_dim)
+        self.of_key = nn.Linear(key_dim, hidden_dim)
+        self.of_value = nn.Linear(key_dim, hidden_dim)
+
+    def forward(self, query, key, value):
+        q, k, v = self.of_query(query), self.of_key(key), self.of_value(value)
+        return torch.softmax(q @ k.mT / k.shape[-1] ** 0.5, dim=-1) @ v
+"""
+
+
+def test_the_size_of_what_keys_are_made_of_is_no_size_of_a_head(shared_engine: Engine) -> None:
+    text = OF_KEYS.replace("Between", "CrossAttention")
+    right, wrong = right_and_wrong(shared_engine, "cross_attention", text, " / k.shape[-1] ** 0.5", "")
+
+    assert "build=query_dim=E,key_dim=C,hidden_dim=E" in right.reading["flags"]
+    assert told(wrong) == {"scale.missing"}
+
+
+NUMBERED = """
+class Attend(nn.Module):
+    def __init__(self, heads, width):
+        super().__init__()
+        self.h = heads
+        self.fc1 = nn.Linear(width, width)
+        self.fc2 = nn.Linear(width, width)
+        self.fc3 = nn.Linear(width, width)
+        self.outlayer = nn.Linear(width, width)
+
+    def forward(self, x):
+        (b, t, e), h = x.shape, self.h
+        q, k, v = (one(x).view(b, t, h, e // h).transpose(1, 2) for one in (self.fc1, self.fc2, self.fc3))
+        weights = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(e // h), dim=-1)
+        return self.outlayer((weights @ v).transpose(1, 2).reshape(b, t, e))
+"""
+
+
+@pytest.mark.parametrize("names", [("outlayer", "outlayer"), ("outlayer", "fc4")], ids=["an output", "all by numbers"])
+def test_layers_that_differ_by_a_number_alone_are_told_by_their_order(names, shared_engine: Engine) -> None:
+    """fc1 says nothing of the output, where fc2 and fc3 stand beside it."""
+    text = NUMBERED.replace(*names)
+    right, wrong = right_and_wrong(
+        shared_engine, "mha", text, "(self.fc1, self.fc2, self.fc3)", "(self.fc1, self.fc2, self.fc2)"
+    )
+
+    layers = {line["what"]: line["value"] for line in right.reading["lines"]}
+    assert [layers[role] for role in "qkv"] == ["fc1.weight", "fc2.weight", "fc3.weight"]
+    assert told(wrong) == {"project.key_for_value"}

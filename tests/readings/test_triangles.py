@@ -155,7 +155,10 @@ def test_a_row_without_keys_shows_no_dropout_in_eval(shared_engine):
     [
         ("later = torch.arange(Tk)[None] > torch.arange(Tq)[:, None]", True),
         ("i = torch.arange(Tq)[:, None]\nj = torch.arange(Tk)[None]\nlater = j > i", True),
+        ("i = torch.arange(Tq)\nkept = i[None, :] <= i[:, None]", True),
+        ("i = torch.arange(Tq)\nlater = i > i.unsqueeze(1)", True),
         ("real = torch.arange(Tk)[None] < lengths[:, None]", False),
+        ("i = torch.arange(Tk)\nreal = i < i.max()", False),
         ("far = torch.arange(Tk) - 3\nbuckets = torch.where(far < 8, far, large)", False),
         ('table = torch.einsum("i,j->ij", t, torch.arange(8))', False),
     ],

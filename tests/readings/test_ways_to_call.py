@@ -212,3 +212,33 @@ def test_code_that_has_the_names_of_a_contract_by_chance_is_read(tmp_path):
     assert "scale.missing" in wrong
     assert by_contract.startswith("FAILED  qkv_attention")
     assert "parameters.no_bias" in by_contract
+
+
+TIME_FIRST = """
+def attend(q, k, v, attn_mask=None):
+    \"\"\"q, k, v: [seq_len, batch, embed_dim]. attn_mask: added to the scores, [batch, seq_len, seq_len].\"\"\"
+    q, k, v = (one.transpose(0, 1) for one in (q, k, v))
+    scores = q @ k.transpose(1, 2) / math.sqrt(q.shape[-1])
+    if attn_mask is not None:
+        scores = scores + attn_mask
+    return (torch.softmax(scores, dim=-1) @ v).transpose(0, 1)
+"""
+
+
+def test_a_function_with_time_first_is_read_with_its_mask(shared_engine: Engine) -> None:
+    right, wrong = right_and_wrong(shared_engine, "sdpa", TIME_FIRST, " / math.sqrt(q.shape[-1])", "")
+    flags = tuple(right.reading["flags"])
+    typed_back = shared_engine.grade("sdpa", (HEAD + TIME_FIRST).encode(), attempt="mine.py", reads=True, flags=flags)
+
+    assert {"takes a mask", "time first", "an additive mask"} <= set(right.reading["departures"])
+    assert told(wrong) == {"scale.missing"}
+    assert [(one.property, one.outcome) for one in typed_back.findings] == [
+        (one.property, one.outcome) for one in right.findings
+    ]
+
+
+def test_a_softmax_over_the_batch_of_such_a_function_is_named(shared_engine: Engine) -> None:
+    text = TIME_FIRST.replace("(scores, dim=-1)", "(scores, dim=0)")
+    report = shared_engine.grade("sdpa", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert told(report) == {"softmax.head_axis"}

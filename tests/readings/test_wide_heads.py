@@ -157,3 +157,31 @@ def test_a_width_by_the_name_of_keys_is_that_of_x(shared_engine):
 
     assert report.outcome == "passed"
     assert "heads wider than the kata's" in report.reading["departures"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "mistake"),
+    [
+        ("W_v(x)", "W_v(x)", None),
+        ("dim=-1)\n", "dim=1)\n", "softmax.query_axis"),
+        (" / x.shape[-1] ** 0.5", "", "scale.missing"),
+    ],
+)
+def test_a_width_by_the_name_of_one_of_a_head_may_be_that_of_x(old, new, mistake, shared_engine):
+    """h_dim: each head is given the whole of x, so it projects more than its own columns."""
+    named = ONE_FOR_EACH.replace("width", "h_dim")
+    assert old in named
+    report = graded(named.replace(old, new), shared_engine)
+
+    assert report.outcome == ("failed" if mistake else "passed"), report.ungraded_because
+    assert [one.id for found in report.diagnosis for one in found.mistakes] == [mistake] * bool(mistake)
+
+
+def test_heads_that_are_given_their_own_columns_alone_are_still_named(shared_engine):
+    parts = ONE_FOR_EACH.replace("width * n_heads, width", "width * n_heads, width * n_heads").replace("width", "h_dim")
+    parts = parts.replace(
+        "[head(x) for head in self.heads]", "[head(a) for head, a in zip(self.heads, x.chunk(len(self.heads), -1))]"
+    )
+    report = graded(parts, shared_engine)
+
+    assert "project.slices" in [one.id for found in report.diagnosis for one in found.mistakes]

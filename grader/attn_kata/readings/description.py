@@ -112,7 +112,7 @@ def described(chosen: Chosen, contract: Contract, *, by_contract: str | None) ->
         notes.append(
             "It keeps the keys of earlier tokens, and is called for each token in turn, so it hides later keys"
         )
-    if reading.square:
+    if reading.square and not contract.is_self:
         notes.append(
             "It takes only as many queries as keys, and it is graded like that. "
             "If it should take others too, this is context.query_length"
@@ -316,7 +316,7 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += ["a dropout rate that nobody sets, and that is not graded"] * reading.own_rate
     found += ["no output layer"] * _lacks_output(reading, contract)
     found += ["no query"] * reading.without_query + ["no bias"] * bool(chosen.limits.zeroed and contract.bias)
-    of_function = not contract.is_module and not contract.rotation
+    of_function = not contract.is_module and not contract.rotation and reading.dims != 3
     found += ["heads after the tokens, (B, T, H, D)" if of_function else "time first"] * (reading.order == "time")
     found += ["channels first, (B, E, T)"] * (reading.order == "channels")
     found += ["an image, (B, E, height, width)"] * (reading.order == "image")

@@ -26,7 +26,7 @@ _NEEDS: tuple[tuple[str, Callable[[Contract], bool], str], ...] = (
     ("narrow", lambda one: one.has_own_sizes, "it has no queries with a width of their own"),
     ("gates", lambda one: one.is_module, "it asks for a function, which has no parameters"),
     ("mlp_ratio", lambda one: one.is_block, "it has no mlp"),
-    ("square", lambda one: not (one.is_self or one.rotation), "its queries and keys are of one length by its contract"),
+    ("square", lambda one: not one.rotation, "its queries and keys are of one length by its contract"),
     ("alike", lambda one: _has_two_widths(one), "it has no second width"),
     ("mask=lengths", lambda one: not (one.builder and one.causal), "its mask has nothing to do with padding"),
     ("causal", lambda one: not (one.causal or one.is_block), "it hides later keys by its contract"),

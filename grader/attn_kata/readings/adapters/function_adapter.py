@@ -65,6 +65,7 @@ def source(reading: Reading, contract: Contract) -> str:
     elif reading.dims in (2, 3):
         lines += ["    q, k, v = (part.flatten(0, -3) if part.dim() > 2 else part[None] for part in (q, k, v))"]
     heads_third = reading.dims == 4 and reading.order == "time"
+    time_first = reading.dims == 3 and reading.order == "time"  # (T, B, D)
     if reading.mask != "none" and not reading.builder:
         whole = "mask.expand(*lead, q.shape[-2], k.shape[-2])"
         if reading.dims in (2, 3):  # the heads are in the batch: (B H, Tq, Tk)
@@ -75,6 +76,8 @@ def source(reading: Reading, contract: Contract) -> str:
         lines += [f"    {line}" for line in where_given(reading, given, "q.shape[-2], k.shape[-2]", "q")]
     if heads_third:
         lines += ["    q, k, v = (part.transpose(1, 2) for part in (q, k, v))"]
+    if time_first:
+        lines += ["    q, k, v = (part.transpose(0, 1) for part in (q, k, v))"]
     merged = any(value == "H" for _, value in reading.call)
     if merged:  # (B, H, T, D) as (B, T, H D): the code splits the heads itself
         lines += ["    H = q.shape[1]", "    q, k, v = (part.transpose(1, 2).flatten(2) for part in (q, k, v))"]
@@ -95,8 +98,8 @@ def source(reading: Reading, contract: Contract) -> str:
     elif reading.dims:
         lines += ["    if not isinstance(out, _torch.Tensor):", "        return out"]
     lines.append("    return out.reshape(*lead, *out.shape[-2:])" if reading.dims else "    return out")
-    if heads_third:
-        lines.insert(-1, "    out = out.transpose(1, 2)")
+    if heads_third or time_first:
+        lines.insert(-1, f"    out = out.transpose({'1, 2' if heads_third else '0, 1'})")
     if reading.joins:
         lines.insert(-1, "    out = (out.unflatten(-1, (q.shape[1], -1)) if out.dim() == 3 else out).transpose(1, 2)")
     if merged and reading.dims:

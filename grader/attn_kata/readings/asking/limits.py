@@ -257,7 +257,7 @@ class Limits:
             limited = replace(limited, variants=(*limited.variants, *_scales_of_wide_heads(self.reading.head_width)))
         if self.reading.hides_queries and self.place is not None:
             limited = replace(limited, stages={**limited.stages, "hidden_queries": _lose_hidden_queries})
-        if self.reading.square:
+        if self.reading.square and not self.contract.is_self:
             limited = replace(
                 limited, probes=lambda: [one for one in map(narrowed_probes.as_square, pipeline.probes()) if one]
             )

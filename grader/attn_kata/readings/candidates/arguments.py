@@ -77,6 +77,8 @@ def symbol_of(parameter: Parameter, definition: Definition, text: str, contract:
         return of_input
     if symbol == "E" and "I" in [each for each, _ in contract.arguments] and not contract.has_score:
         symbol = _end_of_layers(parameter.name, definition, text) or symbol
+    if symbol == "D" and contract.is_cross and _end_of_layers(parameter.name, definition, text) == "I":
+        symbol = "E" if "q" in vocabulary.plain(parameter.name) else "C"  # what keys are made of: key_dim
     return _for_contract(symbol, parameter.name, [one.name for one in definition.build], contract, parameter.default)
 
 

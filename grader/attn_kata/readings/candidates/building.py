@@ -313,6 +313,8 @@ def _otherwise(pairs: list[tuple[str, str]], *, of_one_head: bool) -> Iterator[l
         of_head = [(name, "D" if name in outs else value) for name, value in pairs]
         if of_head != pairs:
             yield of_head
+        if not widths:  # h_dim: of one head, and of x
+            yield [(name, "E" if value == "D" else value) for name, value in pairs]
     for one, other in (("E", "D"), ("D", "E"), ("I", "D")):
         swaps = {one: other, other: one} if one == "I" else {one: other}
         changed = [

@@ -98,6 +98,7 @@ def with_call(reading: Reading, definition: Definition, structure: Structure, co
         orders = [("batch", dims) for dims in ranks] + [("time", 4)] * (
             not merged and layouts.has_heads_third(definition)
         )
+        orders += [("time", 3)] * (not merged and layouts.time_first(definition) is True)
         usual = [
             replace(one, dims=dims, order=order, square=square)
             for square in squares

@@ -58,6 +58,16 @@ def _is_of_one_head(width: str, text: str) -> bool:
 _SPLITS = r"ModuleList|\.(?:view|reshape|unflatten|split|chunk|unfold)\(|rearrange|einsum|\b(?:cat|stack|split|chunk)\("
 
 
+_TAKES = re.compile(
+    r"\.(?:view|reshape|unflatten|unfold)\(|\b(?:split|chunk|narrow|tensor_split)\(|rearrange|einsum|\[[^\]\n]*:"
+)
+
+
+def takes_parts(text: str) -> bool:
+    """Whether anything in the code can take one part of x for each head."""
+    return _TAKES.search(code_of(text)) is not None
+
+
 def as_one_of_heads(pairs: Pairs) -> Pairs:
     """The sizes of one head of several: the width is that of x, and as many heads share it as make keys of width D."""
     return tuple(

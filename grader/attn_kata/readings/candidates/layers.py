@@ -227,10 +227,11 @@ def _groups(weights: Shapes, heads: int, *, may_be_wide: bool) -> Shapes:
 
 
 def _is_of_a_list(path: str, groups: Shapes) -> bool:
-    """Whether it is one of three or more layers in one list, whose name then says nothing of the output: `linear.0`."""
-    name, _, number = _bare(path).rpartition(".")
-    beside = [other for other in groups if re.fullmatch(rf"{re.escape(name)}\.\d+(?:\.weight)?", other)]
-    return number.isdecimal() and len(beside) > 2 and vocabulary.role_of(name) == "o"
+    """Whether it is one of three or more that differ by a number alone: `linear.0`, `fc1`. It says nothing of the output."""
+    numbered = re.fullmatch(r"(.*[A-Za-z._])(\d+)", _bare(path))
+    if numbered is None or vocabulary.role_of(numbered[1].rstrip("._")) != "o":
+        return False
+    return sum(re.fullmatch(rf"{re.escape(numbered[1])}\d+", _bare(other)) is not None for other in groups) > 2
 
 
 def _bare(path: str) -> str:

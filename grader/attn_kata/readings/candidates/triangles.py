@@ -26,12 +26,22 @@ def _ranges(code: str) -> set[str]:
     return {"arange", *alone, *(name for pair in pairs for name in pair)}
 
 
+_LAID = r"\[[^\]]*None[^\]]*\]|\.(?:unsqueeze|view|reshape)\([^)]*\)"
+
+
 def _compares(line: str, ranges: set[str]) -> bool:
-    """Whether a line compares two ranges of positions. One name on both sides is none: `where(d < 8, d, 8)`."""
+    """Whether a line compares two ranges of positions: also one laid as a row with itself as a column.
+
+    One name on both sides is none: `where(d < 8, d, 8)`.
+    """
     sides = re.split(r"(?<!-)[<>]=?", line, maxsplit=1)
     if len(sides) < 2:
         return False
     left, right = (set(re.findall(r"\w+", side)) & ranges for side in sides)
+    if len(left) == 1 and left == right:
+        row, column = (re.findall(rf"\b{next(iter(left))}({_LAID})?", side) for side in sides)
+        if row[:1] != column[:1]:
+            return True
     return bool(left and right) and (len(left | right) > 1 or "arange" in left)
 
 
@@ -165,7 +175,12 @@ def _is_unconditional(code: str, mask: str) -> bool:
 def _function_around(place: int, lines: list[str]) -> str:
     """The function whose body a line is in, and no branch or loop of it; "" where it is in one."""
     depth = len(lines[place]) - len(lines[place].lstrip())
-    outer = [before for before in lines[:place] if len(before) - len(before.lstrip()) < depth]
+    outer = [
+        before
+        for before in lines[:place]
+        if len(before) - len(before.lstrip()) < depth
+        and not before.lstrip().startswith(")")  # the end of a long header
+    ]
     found = re.match(r"\s*def (\w+)", outer[-1]) if outer else None
     return found[1] if found else ""
 

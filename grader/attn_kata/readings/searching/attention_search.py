@@ -9,7 +9,7 @@ from attn_kata.properties.failures import AttemptDied
 from attn_kata.readings.candidates import builders, calls, positions
 from attn_kata.readings.choice import Chosen, NotRead
 from attn_kata.readings.reading import Reading
-from attn_kata.readings.searching import certain, doubts, mask_notes, one_head, own_weights, turning
+from attn_kata.readings.searching import certain, doubts, mask_notes, one_head, own_context, own_weights, turning
 from attn_kata.readings.searching.behaviour import Ranked
 from attn_kata.readings.searching.definition_search import DefinitionSearch
 from attn_kata.readings.searching.search import MOST_DEFINITIONS, MOST_MISTAKES, Search
@@ -116,7 +116,11 @@ def run(
             *[positions.BIAS_NOT_GRADED] * bool(positions.bias_tables(ranked.reading.unturned)),
             *turns.notes,
         ),
-        beside=(*turns.beside, *mask_notes.beside(of_definition, ranked.reading, answers=ranked.answers)),
+        beside=(
+            *turns.beside,
+            *mask_notes.beside(of_definition, ranked.reading, answers=ranked.answers),
+            *(own_context.beside(search, ranked.reading, of_definition.definition) if is_right else ()),
+        ),
         further=bool(of_definition.further) and ranked.answers and ranked.mistakes > MOST_MISTAKES,
     )
 

@@ -12,7 +12,7 @@ from attn_kata.protocol import wire
 from attn_kata.protocol.messages import Argument, Build
 from attn_kata.readings.adapters import adapter
 from attn_kata.readings.adapters.own_code import BUILDER
-from attn_kata.readings.candidates import blocks, building, gates, layer_sizes, layers, positions
+from attn_kata.readings.candidates import blocks, building, gates, head_counts, layer_sizes, layers, positions
 from attn_kata.readings.reading import ROLES, Layer, Reading, is_path, with_flags
 from attn_kata.readings.searching import certain
 from attn_kata.readings.searching.search import Search
@@ -78,6 +78,7 @@ def built(search: Search, definition: Definition) -> Built:
     of_build = {key: value for key, value in search.given.items() if key in _OF_BUILD}
     is_said = bool(of_build.keys() - _SAYS_NO_SIZES)
     rotations = positions.makers(definition, search.structure)
+    text = search.structure.text(definition)
     waiting = list(building.buildings(definition, search.structure, search.contract))
     if search.given.get("one_sample"):
         waiting = [building.of_one_sample(each, definition, search.structure) for each in waiting]
@@ -130,6 +131,9 @@ def built(search: Search, definition: Definition) -> Built:
         fits = readings and (is_said or layer_sizes.plausible(readings[0], shapes, search.contract))
         if fits and readings[0].q.layout in ("wide", "shared") and not is_said:
             wide = wide or Built(readings=readings, further=_further(readings[0], shapes, definition))
+            continue
+        if fits and readings[0].q.layout == "slices" and not is_said and not head_counts.takes_parts(text):
+            fallback = fallback or readings  # each head is given the whole of x: its width may be that of x
             continue
         if fits:
             return Built(readings=readings, further=_further(readings[0], shapes, definition))

@@ -300,7 +300,12 @@ class DefinitionSearch:
         unnamed = self.contract.is_cross and roles.is_of_two_unnamed(self.definition)
         may_be_square = self.contract.takes_qkv or not self.contract.is_module or unnamed
         has_triangle = ranked is not None and ranked.mistakes > 0 and any(one.causal for one in readings)
-        if may_be_square and "square" not in self.given and (self._raises(ranked) or has_triangle):
+        # Its words say that time comes first, and the code raises so: for one sequence it may be right, or explained.
+        is_otherwise = (
+            ranked is not None and ranked.mistakes > 0 and ranked.reading.order != "time" == readings[0].order
+        )
+        is_square = may_be_square and "square" not in self.given
+        if is_square and (self._raises(ranked) or has_triangle or is_otherwise):
             # Values as wide as keys would hide a scale of the values' width in code that takes both.
             as_wide = "alike" not in self.given and self._raises(ranked)
             as_wide = as_wide and (not self.contract.is_module or (unnamed and one_width))
