@@ -24,6 +24,12 @@ CODE = "class Attend(nn.Module):\n    def forward(self, q, k, v):\n        retur
         ("AttributeError", "'Attend' object has no attribute 'n_heads'", "python.undefined_name"),
         ("AttributeError", "'Tensor' object has no attribute 'tranpose'", "python.undefined_name"),
         ("AttributeError", "'Tensor' object has no attribute 'last_hidden_state'", None),
+        (
+            "AttributeError",
+            "module 'torch.nn' has no attribute 'ScaledDotProductAttention'",
+            "python.undefined_name",
+        ),
+        ("AttributeError", "module 'torch.nn' has no attribute 'GatedRetention'", None),
         ("AttributeError", "'NoneType' object has no attribute 'unbind'", None),
         ("TypeError", "Conv2d.__init__() missing 1 required positional argument: 'kernel_size'", "python.arguments"),
         (

@@ -242,3 +242,31 @@ def test_a_softmax_over_the_batch_of_such_a_function_is_named(shared_engine: Eng
     report = shared_engine.grade("sdpa", (HEAD + text).encode(), attempt="mine.py", reads=True)
 
     assert told(report) == {"softmax.head_axis"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("self.drop(scores.softmax(dim=-1)) @ v", "F.scaled_dot_product_attention(q, k, v)", "FAILED  qkv_attention"),
+        (
+            "        scores = q @",
+            "        q = q / (1 + q.std(dim=1, keepdim=True))\n        scores = q @",
+            "UNGRADED  qkv_attention",
+        ),
+    ],
+    ids=["ready-made", "of another kind"],
+)
+def test_names_and_checks_of_the_contract_are_no_mistakes_of_such_code(old, new, said, tmp_path):
+    """Where its reading is no pass, the contract would fail it for a missing bias and an AssertionError alone."""
+    mine = tmp_path / "mine.py"
+    text = BY_CHANCE.replace("WIDTH", "d_model")
+    assert text.count(old) == 1
+    mine.write_text(HEAD + text.replace(old, new))
+    done = subprocess.run(
+        [sys.executable, "-m", "attn_kata", "grade", mine], capture_output=True, text=True, check=False
+    )
+
+    assert done.stdout.startswith(said)
+    assert "Read as qkv_attention" in done.stdout
+    assert "ask yourself: Does your check" not in done.stdout
+    assert "By the contract alone it fails: " in " ".join(done.stdout.split())

@@ -10,7 +10,7 @@ from attn_kata import catalog
 from attn_kata.cli import beyond_reading
 from attn_kata.cli.output import warn
 from attn_kata.cli.reading_options import ReadingOptions
-from attn_kata.readings import further, inference, origin
+from attn_kata.readings import contract, further, inference, origin
 from attn_kata.report.model import Report
 from attn_kata.workspace import Attempt
 
@@ -53,19 +53,32 @@ class Gradings:
         return report
 
     def _as_read(self, report: Report) -> Report:
-        """The report by a reading, where the contract's names are in the code by chance, and only the contract fails it."""
+        """The report by a reading, where the contract's names are in the code by chance, and only the contract fails it.
+
+        Also where the reading fails or gives nothing, if all that the contract fails is names and checks of its own.
+        """
         if report.outcome != "failed" or report.reading is not None or self.reading.flags:
             return report
         name = origin.built_otherwise(self.source, catalog.find(report.kata))
         if not name:
             return report
         other = self.graded(report.kata, (f"entry={name}",))
-        if other.outcome != "passed":
+        core = [one.property for one in report.findings if one.tier == "core" and one.outcome == "failed"]
+        # Nobody promised the contract's own names and checks: without a reading, the code is ungraded, and not wrong.
+        formal = set(core) <= set(self._names_and_checks(report.kata))
+        says_more = formal and (other.outcome == "ungraded" or (other.was_tested and other.says_why))
+        if other.outcome != "passed" and not says_more:
             return report
         ids = [mistake.id for one in report.diagnosis for mistake in one.mistakes]
         failed = ids or [one.property for one in report.findings if one.outcome == "failed"]
         said = f"By the contract alone it fails: {', '.join(failed)}. To grade it by the contract: --strict"
         return replace(other, notes=[*other.notes, said])
+
+    @staticmethod
+    def _names_and_checks(slug: str) -> tuple[str, ...]:
+        """The properties of a kata that are about the names and checks of its contract."""
+        known = contract.of_kata(catalog.find(slug).folder)
+        return () if known is None else tuple(known.left_out.get("always", ()))
 
     def _else_meant(self, report: Report) -> Report:
         """Where no reading was found, the report of another definition, or of a method alone."""

@@ -175,10 +175,17 @@ def misspelt(attribute: str) -> bool:
 
 
 def lacks_in_torch(text: str) -> bool:
-    """Whether it is nearly the name of something that torch has. A name that is not may be of another version."""
+    """Whether it is nearly the name of something that torch has: `nn.ScaledDotProductAttention`, as F has a function.
+
+    A name that is not may be of another version.
+    """
     found = OF_TORCH.search(text)
-    known = [*dir(torch), *dir(torch.nn), *dir(torch.nn.functional)]
-    return found is not None and bool(difflib.get_close_matches(found[1], known, 1, 0.8))
+    known = [_plain(one) for one in (*dir(torch), *dir(torch.nn), *dir(torch.nn.functional))]
+    return found is not None and bool(difflib.get_close_matches(_plain(found[1]), known, 1, 0.8))
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "")
 
 
 def hands_on(line: str) -> bool:
