@@ -94,6 +94,7 @@ PIPELINES = (
             *variants("context.query_length", {"split": s.split_context_by_query_length}),
             *variants("project.key_for_value", {"project": s.project(v="k_proj")}),
             *variants("project.value_for_key", {"project": s.project(k="v_proj")}),
+            *variants("project.query_for_value", {"project": s.project(v="q_proj")}),
             *variants("project.exchanged", {"project": s.project(k="v_proj", v="k_proj")}),
             *variants("project.missing", {"project": s.project(q=None)}),
             *variants("project.swapped", {"project": s.project(q="k_proj", k="q_proj")}, {"score": s.score_swapped}),

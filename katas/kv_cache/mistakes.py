@@ -169,6 +169,7 @@ PIPELINES = (
             *variants("mask.inverted", {"sense": s.mask_inverted}),
             *variants("project.key_for_value", {"project": s.project(v="k_proj")}),
             *variants("project.value_for_key", {"project": s.project(k="v_proj")}),
+            *variants("project.query_for_value", {"project": s.project(v="q_proj")}),
             *EXCHANGED,
             *variants("project.query_for_key", {"project": s.project(k="q_proj")}),
             *variants("project.swapped", {"project": s.project(q="k_proj", k="q_proj")}),

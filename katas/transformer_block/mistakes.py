@@ -329,6 +329,7 @@ PIPELINES = (
             *variants("mask.shifted", {"mask": shifted(1)}, {"mask": shifted(-1)}),
             *variants("mask.upper_triangle", {"mask": upper_triangle}),
             *variants("project.key_for_value", {"project": project_by(v="k")}),
+            *variants("project.query_for_value", {"project": project_by(v="q")}),
             *variants(
                 "project.exchanged", *({"project": project_by(*order)} for order in ("qvk", "vkq", "kvq", "vqk"))
             ),

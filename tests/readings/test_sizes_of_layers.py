@@ -532,3 +532,13 @@ def test_layers_that_differ_by_a_number_alone_are_told_by_their_order(names, sha
     layers = {line["what"]: line["value"] for line in right.reading["lines"]}
     assert [layers[role] for role in "qkv"] == ["fc1.weight", "fc2.weight", "fc3.weight"]
     assert told(wrong) == {"project.key_for_value"}
+
+
+def test_values_of_the_query_layer_are_not_taken_for_those_of_the_key_layer(shared_engine: Engine) -> None:
+    """With one width for all, each layer takes the context."""
+    text = OF_KEYS.replace("query_dim, key_dim, hidden_dim)", "width)").replace("Between", "CrossAttention")
+    for name in ("query_dim", "key_dim", "hidden_dim"):
+        text = text.replace(name, "width")
+    _, wrong = right_and_wrong(shared_engine, "cross_attention", text, "self.of_value(value)", "self.of_query(value)")
+
+    assert told(wrong) == {"project.query_for_value"}
