@@ -111,3 +111,19 @@ def test_the_command_says_so_without_a_flag(tmp_path):
 
     assert done.returncode == 1, done.stdout + done.stderr
     assert "context.ignored" in done.stdout
+    assert "--kata mha --read square=yes" in " ".join(done.stdout.split())
+
+
+def test_what_the_command_says_to_type_makes_it_right(tmp_path):
+    mine = tmp_path / "mine.py"
+    mine.write_text(HEAD + FUSED, encoding="utf-8")
+    way = ["--kata", "mha", "--read", "square=yes"]
+    done = subprocess.run(
+        [sys.executable, "-m", "attn_kata", "grade", str(mine), *way],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr

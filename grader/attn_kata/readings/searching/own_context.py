@@ -35,9 +35,8 @@ def beside(search: Search, reading: Reading, definition: Definition) -> tuple[Be
     ignored = [name for name in of_x if _has_no_part(search, reading, name)]
     if not ignored:
         return ()
-    words = (
-        f"other numbers for {' and '.join(ignored)} change nothing. If it is for self-attention only: --read square=yes"
-    )
+    way = f"--kata {contract.kata} --read square=yes"  # as another kata, it has keys of its own
+    words = f"other numbers for {' and '.join(ignored)} change nothing. If it is for self-attention only: {way}"
     return (Beside(ids=("context.ignored",), property="values", words=words),)
 
 
