@@ -202,6 +202,25 @@ def test_another_scale_is_named_with_its_line(shared_engine, text, edit, id, par
 
 
 @pytest.mark.parametrize(
+    ("scale", "ids"),
+    [
+        ("scores / E", {"scale.embed_dim", "scale.no_sqrt"}),
+        ("scores * E", {"scale.embed_dim", "scale.inverted"}),
+        ("scores / self.H", {"scale.heads", "scale.no_sqrt"}),
+        ("scores * math.sqrt(T)", {"scale.key_length", "scale.inverted"}),
+    ],
+)
+def test_two_mistakes_in_one_scale_are_both_named(shared_engine, scale, ids):
+    text = edited(PLAIN, (SCALE, scale))
+
+    report = graded(shared_engine, text)
+
+    assert [{mistake.id for mistake in one.mistakes} for one in report.diagnosis] == [ids]
+    assert {mistake.line for mistake in report.diagnosis[0].mistakes} == {line_of(text, scale)}
+    assert report.explained
+
+
+@pytest.mark.parametrize(
     ("edits", "id"),
     [
         ([(SCALE, "scores / math.sqrt(E)")], "scale.embed_dim"),

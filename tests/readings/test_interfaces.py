@@ -693,11 +693,33 @@ def test_a_scale_of_the_caller_hides_no_wrong_scale_of_its_own(fallback):
         (("scores = q @", "scores = scores + q @"), "'scores'"),
         (("        return out\n", ""), "returned None"),
         (("F.softmax", "softmax"), "name 'softmax' is not defined"),
+        (("width // n_heads", "width / n_heads"), "'float'"),
+        (
+            (
+                "        scores = q @",
+                "        if not self.ready:\n            self.ready = True\n            hidden = torch.ones(T, T) == 0\n"
+                "        q = q.masked_fill(hidden[0, 0], 0.0)\n        scores = q @",
+            ),
+            "'hidden'",
+        ),
     ],
-    ids=["never_set", "no_super", "a_layer_without_a_size", "set_too_late", "no_return", "never_imported"],
+    ids=[
+        "never_set",
+        "no_super",
+        "a_layer_without_a_size",
+        "set_too_late",
+        "no_return",
+        "never_imported",
+        "a_size_that_is_a_fraction",
+        "set_by_the_first_call_alone",
+    ],
 )
 def test_what_raises_however_it_is_built_is_a_verdict_with_its_line(shared_engine, edit, said):
     text = HEAD + ATTEND.replace(*edit)
+    if "self.ready" in text:
+        text = text.replace("        self.h, self.d =", "        self.ready = False\n        self.h, self.d =")
+    if "width / n_heads" in text:  # as in BERT: a size that is joined with others
+        text = text.replace("w(x).view(B, T, self.h, -1)", "w(x).view(*(x.size()[:-1] + (self.h, self.d)))")
 
     report = shared_engine.grade("mha", text.encode(), attempt="mine.py", reads=True)
 

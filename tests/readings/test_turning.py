@@ -120,11 +120,30 @@ SWITCHED = (
     ("self.h, self.d =", "self.use_rope = use_rope\n        self.h, self.d ="),
     (TURN, TURN.replace("q, k =", "if self.use_rope:\n            q, k =")),
 )
+SWITCHED_BY_CONFIG = (
+    ("def __init__(self, width, n_heads):", "def __init__(self, config):"),
+    (
+        "self.h, self.d = n_heads, width // n_heads",
+        "width, self.h = config.n_embd, config.n_head\n        self.d = width // self.h",
+    ),
+    (
+        "\n    def forward",
+        '\n        self.rope = Rotary() if getattr(config, "use_rope", False) else None\n\n    def forward',
+    ),
+    (TURN, "        if self.rope is not None:\n            q, k = self.rope(q, angles), self.rope(k, angles)\n"),
+    (
+        "\nclass Attend",
+        "\nclass Rotary(nn.Module):\n    def forward(self, x, angles):\n        return apply_rotary_emb(x, angles)\n\n"
+        "class Attend",
+    ),
+)
 NEIGHBOURS = ("one, two = x.chunk(2, dim=-1)", "one, two = x[..., ::2], x[..., 1::2]")
 INTO_NEIGHBOURS = (NEIGHBOURS, ("torch.cat([-two, one], dim=-1)", "torch.stack([-two, one], dim=-1).flatten(-2)"))
 
 
-@pytest.mark.parametrize("switch", [(), SWITCHED], ids=["always", "behind a flag"])
+@pytest.mark.parametrize(
+    "switch", [(), SWITCHED, SWITCHED_BY_CONFIG], ids=["always", "behind a flag", "behind what a config may lack"]
+)
 @pytest.mark.parametrize(
     ("edits", "is_wrong"),
     [

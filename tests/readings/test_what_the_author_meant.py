@@ -644,6 +644,46 @@ def test_one_of_two_widths_may_be_that_of_a_head(shared_engine):
     assert told(wrong) == {"scale.missing"}
 
 
+def test_what_a_constructor_keeps_and_nothing_uses_is_no_size(shared_engine):
+    kept = OVER_PLACES.replace("self, channels):", "self, channels, activation):").replace(
+        "super().__init__()", "super().__init__()\n        self.activation = activation"
+    )
+    report = graded(shared_engine, kept, "self_attention")
+    built = next(line["value"] for line in report.reading["lines"] if line["what"] == "built with")
+
+    assert report.outcome == "passed", report.ungraded_because
+    assert built == "channels = I, activation = None"
+
+
+# Keys of a coarser image, as in a pyramid of vision transformers (Wang et al., 2021).
+COARSER = """
+class Coarser(nn.Module):
+    def __init__(self, dim, heads, sr_ratio):
+        super().__init__()
+        self.h, self.sr_ratio = heads, sr_ratio
+        self.q, self.kv, self.proj = nn.Linear(dim, dim), nn.Linear(dim, 2 * dim), nn.Linear(dim, dim)
+        if sr_ratio > 1:
+            self.sr = nn.Conv2d(dim, dim, kernel_size=sr_ratio, stride=sr_ratio)
+
+    def forward(self, x, H, W):
+        B, N, C = x.shape
+        q = self.q(x).reshape(B, N, self.h, C // self.h).transpose(1, 2)
+        if self.sr_ratio > 1:
+            x = self.sr(x.transpose(1, 2).reshape(B, C, H, W)).flatten(2).transpose(1, 2)
+        k, v = self.kv(x).reshape(B, -1, 2, self.h, C // self.h).permute(2, 0, 3, 1, 4)
+        weights = (q @ k.transpose(-2, -1) * (C // self.h) ** -0.5).softmax(dim=-1)
+        return self.proj((weights @ v).transpose(1, 2).reshape(B, N, C))
+"""
+
+
+def test_keys_of_a_coarser_image_are_asked_with_all_its_places(shared_engine):
+    right, wrong = right_and_wrong(shared_engine, "mha", COARSER, " * (C // self.h) ** -0.5", "")
+    built = next(line["value"] for line in right.reading["lines"] if line["what"] == "built with")
+
+    assert built == "dim = E, heads = H, sr_ratio = 1"
+    assert told(wrong) == {"scale.missing"}
+
+
 def test_a_gate_that_the_code_does_not_have_and_flags_that_do_not_fit_the_kata_are_refused(shared_engine):
     text = (HEAD + OVER_PLACES).encode()
     report = shared_engine.grade("self_attention", text, attempt="mine.py", reads=True, flags=("gates=nothing",))

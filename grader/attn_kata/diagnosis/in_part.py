@@ -15,7 +15,7 @@ from torch import Tensor
 from attn_kata.diagnosis.alike import ALIKE, factor_between, has_numbers, is_in_heads, same
 from attn_kata.diagnosis.departure import CONTEXT, SCORES, WEIGHTS, Traced, again, along_keys, is_computed, seen
 from attn_kata.diagnosis.outcomes import outcome, outcomes
-from attn_kata.diagnosis.pipeline import Pipeline, State, Variant
+from attn_kata.diagnosis.pipeline import Pipeline, Stage, State, Variant
 from attn_kata.diagnosis.probing import ProbeResults
 
 MOST = 2  # mistakes in one part of the computation
@@ -159,6 +159,9 @@ def _of_scale(pipeline: Pipeline, asked: ProbeResults, followed: list[Traced]) -
     for variant in pipeline.variants:
         if set(variant.stages) == {"scale"} and all(map(partial(_scales, pipeline, variant), asked.begun, factors)):
             return _with(pipeline, (variant,), asked, line)
+    for chosen in _of_another_number(pipeline):
+        if all(map(partial(_scales, pipeline, chosen[0]), asked.begun, factors)):
+            return _with(pipeline, chosen, asked, line)
 
     def scale_by_another_number(state: State) -> None:
         pipeline.stages["scale"](state)
@@ -167,6 +170,27 @@ def _of_scale(pipeline: Pipeline, asked: ProbeResults, followed: list[Traced]) -
     other = Variant(id="scale.other", stages={"scale": scale_by_another_number})
     begun = [State(**vars(state), factor=factor) for state, factor in zip(asked.begun, factors, strict=True)]
     return _with(pipeline, (other,), replace(asked, begun=begun), line)
+
+
+# Mistakes in the number whose root the scores are divided by; and what else can be wrong with that division.
+_NUMBERS = ("scale.embed_dim", "scale.value_dim", "scale.key_length", "scale.heads", "scale.kv_width")
+_FORMS = (("scale.no_sqrt", 2), ("scale.inverted", -1), ("scale.inverted", -2))  # divided by this power of the root
+
+
+def _of_another_number(pipeline: Pipeline) -> Iterator[tuple[Variant, Variant]]:
+    """Two mistakes in one scale: another number than the head size, and no root of it, or multiplied by it."""
+    for variant in pipeline.variants:
+        if variant.id in _NUMBERS and set(variant.stages) == {"scale"}:
+            for form, power in _FORMS:
+                stage = partial(_scale_by_power, variant.stages["scale"], power)
+                yield Variant(id=variant.id, stages={"scale": stage}), Variant(id=form, stages={})
+
+
+def _scale_by_power(by_root: Stage, power: int, state: State) -> None:
+    """The scores divided by a power of the root that `by_root` divides them by."""
+    scores = state.scores
+    by_root(state)
+    state.scores = scores / (scores.norm() / state.scores.norm()) ** power
 
 
 def _scales(pipeline: Pipeline, variant: Variant, begun: State, factor: float) -> bool:

@@ -36,7 +36,9 @@ OF_A_CALL = re.compile(
     r"|cannot assign '[\w.]+' object to (?:buffer|parameter)"
 )
 # nn.Linear(width / 2, width)
-OF_A_FRACTION = re.compile(r"must be tuple of ints, ?but (?:found element of type|got) float")
+OF_A_FRACTION = re.compile(
+    r"must be tuple of ints, ?but (?:found element of type|got) float|takes an iterable of 'int' \(item \d+ is 'float'\)"
+)
 SIZE_CALLED = re.compile(r"'torch\.Size' object is not callable")  # x.shape(-1)
 NOT_CALLED = re.compile(r"'(?:builtin_function_or_method|method)' object has no attribute '(\w+)'")
 # The functions of torch take no number: torch.sqrt(q.size(-1)).

@@ -32,6 +32,10 @@ def symbol_of(parameter: Parameter, definition: Definition, text: str, contract:
     handed = rf"deepcopy\(\s*{re.escape(parameter.name)}\s*\)|self\.\w+\s*=\s*{re.escape(parameter.name)}\s*(?:#.*)?$"
     if parameter.default is None and _A_LAYER.search(parameter.name.lower()) and re.search(handed, text, re.MULTILINE):
         return "linear"
+    if parameter.default is None and _is_only_kept(parameter.name, definition):
+        return "None"  # the activation of SAGAN, which it never calls
+    if parameter.default is None and _COARSER.fullmatch(parameter.name.lower()):
+        return "1"
     if parameter.default is None and (PLACE_OF_LAYER.fullmatch(parameter.name) or _DIRECTIONS.search(parameter.name)):
         return "1"
     if parameter.default is None and contract.has_score and _LAYERS_OF_AN_RNN.match(parameter.name):
@@ -193,6 +197,18 @@ def _for_contract(symbol: str, name: str, names: list[str], contract: Contract, 
     if symbol == "E" and others and re.search(r"out|att|head|proj|inner", name.lower()) is None:
         return "I"
     return "D" if symbol == "E" else symbol
+
+
+_COARSER = re.compile(r"(?:sr|spatial_reduction|reduction)_?ratio")  # how many times fewer places the keys have
+
+
+def _is_only_kept(name: str, definition: Definition) -> bool:
+    """Whether the constructor keeps a value that has the name of no size, and nothing ever uses it."""
+    if vocabulary.size_of(name) is not None:
+        return False
+    every = re.findall(rf"\b{re.escape(name)}\b", code_of(definition.text))
+    kept = re.findall(rf"(?m)^\s*self\.{re.escape(name)}\s*=\s*{re.escape(name)}\s*$", code_of(definition.text))
+    return len(kept) == 1 and len(every) == 3  # with the parameter itself
 
 
 _LOGGER = re.compile(r"_?log(?:ger)?|_?LOG(?:GER)?")

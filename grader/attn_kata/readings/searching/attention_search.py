@@ -120,6 +120,7 @@ def run(
             *turns.beside,
             *mask_notes.beside(of_definition, ranked.reading, answers=ranked.answers),
             *(own_context.beside(search, ranked.reading, of_definition.definition) if is_right else ()),
+            *(own_context.of_another_length(search, ranked.reading, of_definition.definition) if is_right else ()),
         ),
         further=bool(of_definition.further) and ranked.answers and ranked.mistakes > MOST_MISTAKES,
     )

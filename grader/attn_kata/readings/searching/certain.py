@@ -24,7 +24,9 @@ _OF_THE_CODE = re.compile(
     r"view size is not compatible with input tensor's size and stride|is a view and is being modified inplace"
 )
 _USUAL = ("torch", "nn", "F", "math", "np", "einsum", "rearrange", "sqrt", "softmax", "Tensor", "Optional")
-_FRACTION = re.compile(r"=\s*[\w.]+\s*/\s*(?:self\.)?\w*(?:head|\bh\b|\d)|Linear\([^()\n]*[\w.]\s*/\s*[\w.]")
+_FRACTION = re.compile(
+    r"=(?:\s*[\w.]+,)?\s*[\w.]+\s*/\s*(?:self\.)?\w*(?:head|\bh\b|\d)|Linear\([^()\n]*[\w.]\s*/\s*[\w.]"
+)
 _SIZE = r"\.size\(|\.shape\b|\blen\("
 _OF_NUMPY = re.compile(r"\b(?:np|numpy)\.")
 _OF_BATCHES = re.compile(r"batch[12] must be a 3D tensor")
@@ -190,7 +192,7 @@ def _is_meant_to_be_another(name: str, raised: Raised, structure: Structure) -> 
 
 
 def _is_set_too_late(raised: Raised, structure: Structure) -> bool:
-    """Whether nothing sets a local name before the line that raises, so that no argument could."""
+    """Whether nothing sets a local name before the line that raises, or only the first call does: no argument could."""
     found = own_exceptions.UNBOUND.search(raised.text)
     line, _ = raised.frames[-1]
     around = _around(line, structure)
@@ -202,11 +204,19 @@ def _is_set_too_late(raised: Raised, structure: Structure) -> bool:
             inside = [one for one in ast.walk(function) if isinstance(one, ast.stmt)]
             loops = [one for one in inside if isinstance(one, (ast.For, ast.While))]
             repeated = any(one.lineno <= line - first <= (one.end_lineno or 0) for one in loops)
-            before = [
-                one for one in inside if _sets(one, found[1] or found[2]) and (one.end_lineno or 0) < line - first
-            ]
-            return not before and not repeated
+            name = found[1] or found[2]
+            once = {id(each) for one in inside if _is_for_first_call(one) for each in ast.walk(one)}
+            before = [one for one in inside if _sets(one, name) and (one.end_lineno or 0) < line - first]
+            return not repeated and all(id(one) in once for one in before)
     return False
+
+
+def _is_for_first_call(statement: ast.stmt) -> bool:
+    """Whether what stands here is done once: `if not self.is_ready:` sets `self.is_ready` itself, and has no other branch."""
+    if not isinstance(statement, ast.If) or statement.orelse:
+        return False
+    asked = re.fullmatch(r"not self\.(\w+)", ast.unparse(statement.test))
+    return asked is not None and any(f"self.{asked[1]} = True" == ast.unparse(one) for one in statement.body)
 
 
 def _around(line: int, structure: Structure) -> Definition | None:

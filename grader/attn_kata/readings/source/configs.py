@@ -8,6 +8,7 @@ import re
 from attn_kata.readings.source import vocabulary
 
 _WHOLE = ("get", "to_dict", "copy", "items")  # methods of a config, no sizes in it
+_TURNS = re.compile(r"(?:use|with|enable)_?(?:rope|rotary)")
 _A_CONFIG = re.compile(r"_(?:configs?|cfg|params|hparams|args)$")
 _GLOBAL_CONFIGS = re.compile(
     r"^(?:\w*config|\w*cfg|conf|args|hparams|hps|params|opts?|model_args|settings|hyperparams|constants)$",
@@ -52,12 +53,16 @@ def asked_of(node: ast.ClassDef, config: str) -> list[str]:
             and isinstance(part.args[0], ast.Constant)
         ):
             asked = [str(part.args[0].value)]
+        if isinstance(part, ast.Call) and ast.unparse(part.func) == "getattr" and _is_config(part.args[0], config):
+            names = [str(one.value) for one in part.args[1:2] if isinstance(one, ast.Constant)]
+            asked = [name for name in names if _TURNS.match(name)]
         found += [(part.lineno, part.col_offset, name) for name in asked if name not in _WHOLE]  # type: ignore[attr-defined]
     if any(_asked_in_turn(part, config)[-1:] == ["items"] for part in ast.walk(node)):
         found += _read_before_set(node)  # for name, value in config.items(): setattr(self, name, value)
     optional = set(re.findall(rf"hasattr\(\s*(?:self\.)?{config}\s*,\s*[\"'](\w+)[\"']", ast.unparse(node)))
     # A number of key-value heads that may be left out is asked all the same: without it there are no groups to grade.
-    optional = {name for name in optional if vocabulary.size_of(name) != "G"}
+    # So is a rotation: what it does wrong would not be seen.
+    optional = {name for name in optional if vocabulary.size_of(name) != "G" and not _TURNS.match(name)}
     return [name for _, _, name in sorted(found) if name.isidentifier() and name not in optional]
 
 

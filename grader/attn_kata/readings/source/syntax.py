@@ -354,7 +354,8 @@ def _attributes(node: ast.ClassDef) -> list[tuple[str, str]]:
             ):
                 continue
             at = part.lineno, part.col_offset, place
-            calls = [call for call in ast.walk(value) if isinstance(call, ast.Call)]
+            ways = [value.body, value.orelse] if isinstance(value, ast.IfExp) else [value]  # not what decides
+            calls = [call for way in ways for call in ast.walk(way) if isinstance(call, ast.Call)]
             makers = [top_level.last_part(call.func) for call in calls]
             known = [maker for maker in makers if maker in _LAYERS] + [
                 maker for maker in makers if maker not in _CONTAINERS
