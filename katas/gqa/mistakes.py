@@ -46,6 +46,16 @@ def interleaved(part, heads):
     return part.unflatten(-1, (-1, heads)).permute(0, 3, 1, 2)
 
 
+def behind_tokens(part, heads):
+    """(B, T, heads * D) to (B, T, heads, D), without a transpose: the heads of one token attend to each other."""
+    return part.unflatten(-1, (heads, -1))
+
+
+def neighbours_behind_tokens(part, state):
+    """(B, T, G, D) to (B, T, H, D): each key-value head for the query heads of its group."""
+    return part.repeat_interleave(state.H // state.G, dim=2)
+
+
 def merge_groups_in_turn(state):
     """The heads (G, H / G) merged as (H / G, G)."""
     s.groups_in_turn(state)
@@ -178,6 +188,14 @@ PIPELINES = (
                 *({"split": split_by(s.split, interleaved, names)} for names in ("q", "k", "v", "kv")),
             ),
             *SPLITS_OF_SOME,
+            *variants(
+                "split.order",
+                *(
+                    {"split": split_by(behind_tokens), "group": s.group_by(group), "merge": merge}
+                    for group in (neighbours_behind_tokens, s.neighbours_share)  # of heads, and of tokens, which raises
+                    for merge in (s.merge_behind_tokens, s.merge_behind_tokens_transposed)
+                ),
+            ),
             *GROUPS,
             *variants("group.averaged", {"merge": merge_averaged_groups}),
             *variants("group.repeated", {"group": s.group_by(s.in_turn), "shape": mask_by_head(in_another_order)}),

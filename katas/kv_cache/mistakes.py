@@ -7,7 +7,16 @@ import torch
 
 from attn_kata.diagnosis import lines
 from attn_kata.diagnosis import stages as s
-from attn_kata.diagnosis.families import EXCHANGED, MASKINGS, MERGES, SCALES, SCORES, SOFTMAXES, SPLITS_OF_SOME
+from attn_kata.diagnosis.families import (
+    BEHIND_TOKENS,
+    EXCHANGED,
+    MASKINGS,
+    MERGES,
+    SCALES,
+    SCORES,
+    SOFTMAXES,
+    SPLITS_OF_SOME,
+)
 from attn_kata.diagnosis.pictures import of_heads
 from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
 from attn_kata.diagnosis.symptoms import Symptom, breaks
@@ -99,6 +108,12 @@ def place(offset):
     return stage
 
 
+def place_by_tokens(state):
+    """What is seen, of queries and keys that lie before the heads: (B, T, H, D)."""
+    queries, keys = state.q.shape[1], state.k.shape[1]
+    state.keep = torch.arange(keys) <= keys - queries + torch.arange(queries)[:, None]
+
+
 def the_first_sees_itself(state):
     """A new token does not see itself, but the first of a text, which would see nothing, does."""
     place(lambda past: past - 1)(state)
@@ -181,6 +196,7 @@ PIPELINES = (
             ),
             *variants("split.no_transpose", {"split": s.split_no_transpose}),
             *SPLITS_OF_SOME,
+            *(replace(one, stages={**one.stages, "place": place_by_tokens}) for one in BEHIND_TOKENS),
             *variants("split.interleaved", {"split": s.split_interleaved}),
             *SCORES,
             *SCALES,

@@ -103,11 +103,6 @@ PIPELINES = (
             ),
             *SPLITS,
             *variants(
-                "split.order",
-                {"split": s.split_behind_tokens, "merge": s.merge_behind_tokens},
-                {"split": s.split_behind_tokens, "merge": s.merge_behind_tokens_transposed},
-            ),
-            *variants(
                 "merge.wrong_transpose",
                 {"merge": s.merge_transposed_last},
                 *({"merge": s.merge_in_order(*order)} for order in s.SAMPLES_IN_ROWS),

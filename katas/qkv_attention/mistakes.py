@@ -167,11 +167,6 @@ PIPELINES = (
             ),
             *SPLITS_OF_SOME,
             *SPLITS,
-            *variants(
-                "split.order",
-                {"split": s.split_behind_tokens, "merge": s.merge_behind_tokens},
-                {"split": s.split_behind_tokens, "merge": s.merge_behind_tokens_transposed},
-            ),
             *variants("context.query_length", {"split": s.split_context_by_query_length}),
             *variants(
                 "merge.wrong_transpose",

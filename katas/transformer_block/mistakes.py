@@ -6,7 +6,7 @@ import torch
 from torch.nn import functional
 
 from attn_kata.diagnosis import stages as s
-from attn_kata.diagnosis.families import MASKINGS, SCALES, SCORES, SOFTMAXES
+from attn_kata.diagnosis.families import BEHIND_TOKENS, MASKINGS, SCALES, SCORES, SOFTMAXES
 from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
 from attn_kata.diagnosis.symptoms import Symptom, breaks, heads_first
 from attn_kata.properties import randn
@@ -334,6 +334,7 @@ PIPELINES = (
                 "project.exchanged", *({"project": project_by(*order)} for order in ("qvk", "vkq", "kvq", "vqk"))
             ),
             *variants("split.no_transpose", {"split": s.split_no_transpose}),
+            *BEHIND_TOKENS,
             *variants("merge.no_transpose", {"merge": s.merge_no_transpose}),
             *variants("output.missing", {"output": output_missing}),
             *SCORES,

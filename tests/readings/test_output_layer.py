@@ -199,3 +199,12 @@ def test_a_block_that_joins_its_heads_without_a_layer_fails(graded) -> None:
     report, _ = graded(BLOCK)
 
     assert (report["kata"], report["outcome"], named(report)) == ("transformer_block", "failed", {"output.missing"})
+
+
+def test_heads_that_are_not_merged_either_are_no_verdict_and_said(shared_engine):
+    text = HEADS.replace("(weights @ v).transpose(1, 2).flatten(2)", "weights @ v")
+    report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert "flatten(2)" not in text
+    assert report.outcome == "ungraded"
+    assert "its heads are not merged, and it has no output layer" in report.ungraded_because

@@ -542,3 +542,40 @@ def test_values_of_the_query_layer_are_not_taken_for_those_of_the_key_layer(shar
     _, wrong = right_and_wrong(shared_engine, "cross_attention", text, "self.of_value(value)", "self.of_query(value)")
 
     assert told(wrong) == {"project.query_for_value"}
+
+
+WIDTH_OF_VALUES = """
+class Attend(nn.Module):
+    def __init__(self, d_model, n_heads, d_value=None):
+        super().__init__()
+        if d_value is None:
+            d_value = d_model
+        self.h = n_heads
+        self.w_q, self.w_k = nn.Linear(d_model, d_model), nn.Linear(d_model, d_model)
+        self.w_v, self.w_o = nn.Linear(d_value, d_value), nn.Linear(d_value, d_value)
+
+    def forward(self, q, k, v):
+        B, width = q.shape[0], v.shape[-1]
+        q, k, v = (
+            layer(one).view(B, -1, self.h, one.shape[-1] // self.h).transpose(1, 2)
+            for layer, one in ((self.w_q, q), (self.w_k, k), (self.w_v, v))
+        )
+        weights = torch.softmax(q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5, dim=-1)
+        return self.w_o((weights @ v).transpose(1, 2).reshape(B, -1, width))
+"""
+
+
+def test_a_size_that_is_the_width_of_x_if_left_out_is_left_out(shared_engine):
+    right, wrong = right_and_wrong(shared_engine, "qkv_attention", WIDTH_OF_VALUES, " / q.shape[-1] ** 0.5", "")
+    [built] = [line["value"] for line in right.reading["lines"] if line["what"] == "built with"]
+
+    assert built == "d_model = E, n_heads = H"
+    assert told(wrong) == {"scale.missing"}
+
+
+def test_a_width_that_is_a_guess_and_raises_is_no_verdict(shared_engine):
+    text = WIDTH_OF_VALUES.replace("d_value = d_model\n", "d_value = max(d_model, 1)\n")
+    report = shared_engine.grade("qkv_attention", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert "max(" in text
+    assert report.outcome == "ungraded", told(report)

@@ -38,8 +38,16 @@ OUTPUTS: tuple[Variant, ...] = (
     *variants("output.missing", {"output": s.nothing}),
 )
 
+# split, merge: heads that stay behind the tokens, (B, T, H, D), so that the heads of one token attend to each other
+BEHIND_TOKENS: tuple[Variant, ...] = variants(
+    "split.order",
+    {"split": s.split_behind_tokens, "merge": s.merge_behind_tokens},
+    {"split": s.split_behind_tokens, "merge": s.merge_behind_tokens_transposed},
+)
+
 # split, merge: q, k and v (B, T, E) to heads and back
 SPLITS: tuple[Variant, ...] = (
+    *BEHIND_TOKENS,
     *variants(
         "split.no_transpose",
         {"split": s.split_no_transpose},

@@ -28,7 +28,7 @@ def no_verdict(
     Of public code that failed so and that was judged by hand, as much was right as wrong.
     """
     doubt = read.chosen.doubt or read.raises
-    if read.chosen.reading.sure or _explains(read, diagnosed):
+    if read.chosen.reading.sure or _explains(read, failures, diagnosed):
         return None
     if any(isinstance(one, ReadyMade) for one in failures.values()) and _is_meant(read):
         return None
@@ -68,7 +68,7 @@ def _fails_unexplained(
     return unread.UNEXPLAINED.format(property=core[0].property, message=core[0].message, so_far=so_far)
 
 
-def _explains(read: Read, diagnosed: Diagnosed) -> bool:
+def _explains(read: Read, failures: dict[str, PropertyFailed], diagnosed: Diagnosed) -> bool:
     """Whether the diagnosis names what the code does.
 
     Not what only a guess at how it is called looks like, nor numbers in which unknown parameters have a part.
@@ -84,6 +84,8 @@ def _explains(read: Read, diagnosed: Diagnosed) -> bool:
         {_AS_CONDITION} if read.chosen.reading.mask == "none" else set()
     )
     of_a_guess |= set(ids) <= of_exceptions and not diagnosed.reproduced
+    # The width of a layer may be a guess, where the code raises with it.
+    of_a_guess |= set(ids) == {"project.shared"} and any(isinstance(one, AttemptRaised) for one in failures.values())
     # Of one sequence, .T is right; what raises is something else.
     of_a_guess |= set(ids) == {"layout.T_of_batch"} and layouts.says_one_sequence(read.text)
     # Where something else is unknown, which mask and which of its layers is meant may be read wrong as well.

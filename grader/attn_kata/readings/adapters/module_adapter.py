@@ -333,7 +333,12 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
         if reading.q.layout == "wide":  # of each head the columns that the contract's has
             name = contract.layers["o"].name
             lines.append(f"out = out.unflatten(-1, (H, -1))[..., : self.{name}.in_features // H].flatten(-2)")
-        lines.append(f"out = self.{contract.layers['o'].name}(out)")
+        name = contract.layers["o"].name
+        unmerged = (
+            "raise ValueError(f'it returned {tuple(out.shape)}: its heads are not merged, and it has no output layer')"
+        )
+        lines += [f"if out.dim() == 4 and out.shape[-1] != self.{name}.in_features:", f"    {unmerged}"]
+        lines.append(f"out = self.{name}(out)")
     elif (
         "o" in contract.layers and not contract.is_block and reading.o.weight.endswith(".weight")
     ):  # it may be left out where H = 1

@@ -73,6 +73,8 @@ def symbol_of(parameter: Parameter, definition: Definition, text: str, contract:
         return None  # a table of that length that it can do without
     if symbol in ("E", "D") and parameter.default == "None" and _is_switch(parameter.name, definition):
         return None  # what it switches on: attention_size, of a window
+    if symbol == "D" and parameter.default == "None" and _is_as_wide_as_x(parameter.name, definition):
+        return None
     is_size = parameter.name.lower().endswith("size")
     is_size = is_size or re.search(rf"Linear\(\s*{re.escape(parameter.name)}\s*,", text) is not None
     if symbol in ("E", "D") and parameter.default in ("0", "1", "-1", "-2") and not is_size:
@@ -92,6 +94,15 @@ READY_MADE = re.compile(r"(?i)flash|sdpa|fused|(?<!co)efficient|optimi[sz]ed|tor
 
 def _has_its_own_softmax(text: str) -> bool:
     return re.search(r"softmax\(|\.exp\(|Softmax\(", code_of(text)) is not None
+
+
+def _is_as_wide_as_x(name: str, definition: Definition) -> bool:
+    """Whether a size that is left out is a width of x: `if d_value is None: d_value = d_model`."""
+    own = re.escape(name)
+    other = r"(?:self\.)?(\w+)\b(?!\s*[-+*/(.\[])"
+    ways = rf"if\s+{own}\s+is\s+None\s*:\s*{own}\s*=\s*{other}|\b{own}\s+or\s+{other}|{own}\s+is\s+not\s+None\s+else\s+{other}"
+    found = re.findall(ways, code_of(definition.text))
+    return any(vocabulary.size_of(each) == "E" for one in found for each in one if each)
 
 
 def _is_switch(name: str, definition: Definition) -> bool:

@@ -21,6 +21,8 @@ def raised_by_several(search: Search, reading: Reading) -> Raised | None:
     known = {vocabulary.size_of(name.rpartition(".")[2]): value for name, value in built.items()}
     if known.get("H") != "H" or known.get("E") != "E":
         return None
+    if any(reading.layer(role).layout == "shared" for role in "qkvo"):
+        return None  # layers as wide as one head, which may be meant to be as wide as x
     raised = search.exceptions(reading, search.unmasked)
     if not raised or not all(one.frames and about_shapes(one.text) for one in raised):
         return None
