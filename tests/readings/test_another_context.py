@@ -61,8 +61,9 @@ def test_queries_of_the_context_give_as_many_rows_as_that_has(shared_engine):
         ("source = x if memory is None else memory", "source = x if memory is None else torch.cat([memory, x], dim=1)"),
         ("source = x if memory is None else memory", "source = x if memory is None else memory['hidden']"),
         ("source = x if memory is None else memory", "source = x if memory is None else self.adapt(memory)"),
+        ("source = x if memory is None else memory", "source = x = x if memory is None else x + memory"),
     ],
-    ids=["keys of before", "no tensor", "another width"],
+    ids=["keys of before", "no tensor", "another width", "what is added to x"],
 )
 def test_what_else_a_context_may_be_is_no_mistake(old, new, shared_engine):
     text = ATTEND.replace(old, new).replace(

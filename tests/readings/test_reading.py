@@ -70,6 +70,8 @@ def test_flags_read_back_give_the_same_reading():
         ("fused=q,q,v", "an order of q, k and v"),
         ("mask=maybe", "one of keep, hide"),
         ("build=width=__import__('os')", "is not a name with a size"),
+        ("call=x=x,bias=zeros(B,Q)", "zeros or ones of a shape, as zeros(B,T,E)"),
+        ("call=x=x,bias=zeros(__import__('os'))", "zeros or ones of a shape"),
         ("q=a b", "is no path of a parameter"),
         ('q=x"];import os;["', "is no path of a parameter"),
         ("off=flash;x", "is one name or several"),

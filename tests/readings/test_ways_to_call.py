@@ -270,3 +270,49 @@ def test_names_and_checks_of_the_contract_are_no_mistakes_of_such_code(old, new,
     assert "Read as qkv_attention" in done.stdout
     assert "ask yourself: Does your check" not in done.stdout
     assert "By the contract alone it fails: " in " ".join(done.stdout.split())
+
+
+# A bias of the caller's for each pair of tokens, and vectors that are added to the keys, neither of which the kata has.
+OF_THE_CALLER = """
+class Attend(nn.Module):
+    def __init__(self, width, n_heads):
+        super().__init__()
+        self.h = n_heads
+        self.wq, self.wk, self.wv, self.wo = (nn.Linear(width, width) for _ in range(4))
+
+    def forward(self, x, edges, gain):
+        b, t, e = x.shape
+        q, k, v = (w(x).view(b, t, self.h, -1).transpose(1, 2) for w in (self.wq, self.wk, self.wv))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(e // self.h) + edges[:, None].sum(-1)
+        weights = F.softmax(scores, dim=-1) * gain[:, :, None, None]
+        return self.wo((weights @ v).transpose(1, 2).reshape(b, t, e))
+"""
+FILLED = "call=x=x,edges=zeros(B, T, S, 3),gain=ones(B,H)"
+
+
+def test_inputs_of_its_own_get_zeros_or_ones_of_a_shape(shared_engine):
+    def graded(text, *flags):
+        return shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True, flags=flags)
+
+    without, right = graded(OF_THE_CALLER), graded(OF_THE_CALLER, FILLED)
+    wrong = graded(OF_THE_CALLER.replace("math.sqrt(e // self.h)", "math.sqrt(e)"), FILLED)
+    typed_back = graded(OF_THE_CALLER, *right.reading["flags"])
+
+    assert without.outcome == "ungraded"
+    assert "NAME=zeros(B,T,E) gives it zeros of this shape" in without.ungraded_because
+    assert right.outcome == "passed", right.ungraded_because
+    assert "what it does with edges, gain is not graded" in right.reading["departures"]
+    assert told(wrong) == {"scale.embed_dim"}
+    assert "call=x=x,edges=zeros(B,T,S,3),gain=ones(B,H)" in right.reading["flags"]
+    assert [(one.property, one.outcome) for one in typed_back.findings] == [
+        (one.property, one.outcome) for one in right.findings
+    ]
+
+
+def test_a_function_can_get_them_too(shared_engine):
+    text = "def attend(q, k, v, offset):\n    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]) + offset\n"
+    text += "    return F.softmax(scores, dim=-1) @ v\n"
+    flags = ("call=q=q,k=k,v=v,offset=zeros(T,S)",)
+    report = shared_engine.grade("sdpa", (HEAD + text).encode(), attempt="mine.py", reads=True, flags=flags)
+
+    assert report.outcome == "passed", report.ungraded_because

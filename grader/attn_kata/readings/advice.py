@@ -68,8 +68,8 @@ _ADVICE = tuple(
         (
             r"every call that was tried",
             "Say how it is called with --read call=NAME=x,NAME=mask. NAME is a parameter name, and None leaves a parameter "
-            "out. For a learned score, use NAME=q,NAME=k. Code that needs an earlier call, for example to fill a cache, "
-            "cannot be graded this way",
+            "out; NAME=zeros(B,T,E) gives it zeros of this shape. For a learned score, use NAME=q,NAME=k. Code that needs an "
+            "earlier call, for example to fill a cache, cannot be graded this way",
         ),
         (
             r"\) raises \w|it takes no sizes",

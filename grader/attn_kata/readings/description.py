@@ -342,6 +342,7 @@ def departures(chosen: Chosen, contract: Contract) -> list[str]:
     found += [f"its own mask is not tried ({', '.join(chosen.switch_untried)})"] * bool(chosen.switch_untried)
     found += [f"not tried: {', '.join(chosen.masks_untried)}"] * bool(chosen.masks_untried)
     found += [f"its dropout is not tried ({chosen.dropout_untried})"] * bool(chosen.dropout_untried)
+    found += [f"what it does with {', '.join(reading.filled)} is not graded"] * bool(reading.filled)
     found += [f"one query at a time, {reading.query}"] * (reading.query != "(B, T, E)")
     found += ["the keys are the values"] * reading.keys_are_values
     found += [f"no layer of the {_TAKEN[role]}" for role in _taken_as_they_are(chosen.limits)]

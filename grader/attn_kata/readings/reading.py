@@ -10,7 +10,9 @@
     fused         the order inside a shared layer                        fused=k,q,v or fused=by_head:q,k,v
     call          what each parameter of the call gets; masked is
                   whether there is a mask, qkv is (x, x, x), and
-                  no_tokens is x without its tokens                      call=query=x,key=x,value=x,mask=mask
+                  no_tokens is x without its tokens; zeros or ones of
+                  a shape, with T tokens of x and S of the keys          call=query=x,key=x,value=x,mask=mask
+                                                                         call=x=x,places=zeros(B,T,E)
     before        the method that is called first, and its parameters    before=compute_keys,keys
     mask          what True means: keep, hide, additive, lengths, none   mask=hide
     mask_type     its type: bool, int, float                             mask_type=int
@@ -138,6 +140,7 @@ SHAPES = (
 _PATH = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)?")
 _VALUE = re.compile(
     r"[EHDCIVGMpLxqkv]|L[+-]1|H//G|I//D|(?:1/)?sqrt\(D\)|config|tokens_padded_by_\w+|lengths|max_len|context|mask|training|module"
+    r"|(?:zeros|ones)\((?:[BTSEHD]|\d{1,4})(?:,(?:[BTSEHD]|\d{1,4})){0,5}\)"
     r"|\((?:[EHDL1]|\d+),(?:[EHDL1]|\d+)\)|query|key|value|qkv|cache|turns|cos|sin|angles|'[\w-]+'"
     r"|masked|positions|places(?:_of_sample)?|like|base|turns|device|dtype|nothing_dropped|no_tokens|no_turn|linear|logger|True|False|None|-?\d+(?:\.\d+)?(?:e-?\d+)?"
 )
@@ -305,6 +308,11 @@ class Reading:
     def is_one_of_heads(self) -> bool:
         """Whether it is one head of several that share a width: its keys are as wide as x // heads."""
         return any(value == "I//D" for _, value in self.sizes)
+
+    @property
+    def filled(self) -> tuple[str, ...]:
+        """The inputs of its call that get zeros or ones."""
+        return tuple(name for name, value in self.call if value.startswith(("zeros(", "ones(")))
 
     @property
     def replaces_turns(self) -> bool:
@@ -476,7 +484,7 @@ def _one_of(text: str, choices: tuple[str, ...]) -> str:
 
 _VALUES = (
     "a size (E, H, D, L, L+1, p, …), a tuple of sizes as (1,L), a number, True, False or None, an input (x, q, k, v, query, "
-    "key, value, context, mask), or a word in quotes, as 'dot'"
+    "key, value, context, mask), zeros or ones of a shape, as zeros(B,T,E), or a word in quotes, as 'dot'"
 )
 
 
@@ -486,7 +494,8 @@ def _pairs(text: str) -> Pairs:
         name, equals, value = part.strip().partition("=")
         if not equals:
             raise ValueError(f"'{part}' is not NAME=VALUE")
-        if _PATH.fullmatch(name.strip()) is None or _VALUE.fullmatch(value.strip()) is None:
+        value = value.replace(" ", "")  # zeros(B, T)
+        if _PATH.fullmatch(name.strip()) is None or _VALUE.fullmatch(value) is None:
             raise ValueError(f"'{part.strip()}' is not a name with {_VALUES}")
-        pairs.append((name.strip(), value.strip()))
+        pairs.append((name.strip(), value))
     return tuple(pairs)

@@ -127,8 +127,12 @@ def _sizes(reading: Reading) -> list[str]:
         "V": "v.shape[-1]",
         "L": "max(q.shape[-2], k.shape[-2])",
         "G": "q.shape[-3] if q.dim() > 3 else 1",
+        "B": "q.shape[0]",
+        "T": "q.shape[-2]",
+        "S": "k.shape[-2]",
     }
     lines = [f"{name} = {size}" for name, size in every.items() if any(re.search(rf"\b{name}\b", one) for one in asked)]
+    lines += ["zeros, ones = q.new_zeros, q.new_ones"] * bool(reading.filled)
     plain = tuple((name, value) for name, value in reading.globals if "." not in name)  # what a config has, it keeps
     if plain and not reading.is_class:
         given = ", ".join(globals_with_values(replace(reading, globals=plain)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from dataclasses import replace
 
@@ -237,8 +238,13 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
         "E": f"{first}.shape[-1]",
         "D": f"{first}.shape[-1] // H",
         "L": f"max({first}.shape[-2], {keys}.shape[-2])",
+        "B": f"{first}.shape[0]",
+        "T": f"{first}.shape[-2]",
+        "S": f"{keys}.shape[-2]",
     }
-    lines = [f"{name} = {size}" for name, size in sizes.items() if name in dict(reading.call).values()]
+    asked = [value for _, value in reading.call]
+    lines = [f"{name} = {size}" for name, size in sizes.items() if any(re.search(rf"\b{name}\b", one) for one in asked)]
+    lines += [f"zeros, ones = {first}.new_zeros, {first}.new_ones"] * bool(reading.filled)
     if reading.one_length:
         lines += [
             f"if self.length != {first}.shape[-2]:",

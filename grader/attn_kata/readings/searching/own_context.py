@@ -48,7 +48,7 @@ def beside(search: Search, reading: Reading, definition: Definition) -> tuple[Be
 def of_another_length(search: Search, reading: Reading, definition: Definition) -> tuple[Beside, ...]:
     """That a context which its call may be given makes it raise, or changes how many rows there are, if it is longer than x.
 
-    Not where it answers for no context at all: that one may have another width, or be no tensor.
+    Not where x itself as the context makes it another attention, or raises: what it means by one is something else.
     """
     contract = search.contract
     if not (contract.is_self and contract.is_module) or reading.order != "batch" or reading.dims:
@@ -60,8 +60,8 @@ def of_another_length(search: Search, reading: Reading, definition: Definition) 
     contexts = [name for name in open_ if what.get(name) in ("context", "k", "v")]
     if not contexts or usage.is_given_its_own_alone(definition, search.structure):
         return ()
-    alike, longer = (search.unmasked(_with(reading, contexts, value)) for value in (_OTHER, _TWICE))
-    if not (answers(alike) and fits(alike)) or (answers(longer) and fits(longer)):
+    of_x, longer = (search.unmasked(_with(reading, contexts, value)) for value in ("x", _TWICE))
+    if mistakes(of_x, 0) != 0 or (answers(longer) and fits(longer)):
         return ()
     raised = [one for _, each in longer for one in each.raised]
     if not all(one.frames and about_shapes(one.text) for one in raised):
