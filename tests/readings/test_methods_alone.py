@@ -245,3 +245,11 @@ def test_anything_else_is_graded_as_it_is(name: str) -> None:
     text = b"class A:\n    def __init__(self): pass\n    def forward(self, q, k): return q @ k\n"
 
     assert methods.taken(text, name) == (text, name)
+
+
+def test_a_method_of_one_input_is_one_if_its_name_says_so():
+    text = "class Memory(nn.Module):\n    def {}(self, memory):\n        scores = memory @ memory.transpose(1, 2)\n"
+    text += "        return scores.softmax(dim=-1) @ memory\n"
+
+    assert methods.of(text.format("self_attention").encode()) == ["Memory.self_attention"]
+    assert methods.of(text.format("update").encode()) == []

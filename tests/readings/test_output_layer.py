@@ -207,4 +207,4 @@ def test_heads_that_are_not_merged_either_are_no_verdict_and_said(shared_engine)
 
     assert "flatten(2)" not in text
     assert report.outcome == "ungraded"
-    assert "its heads are not merged, and it has no output layer" in report.ungraded_because
+    assert "its heads are not merged, and it has no output layer. Merge the heads, or" in report.ungraded_because

@@ -316,3 +316,42 @@ def test_a_function_can_get_them_too(shared_engine):
     report = shared_engine.grade("sdpa", (HEAD + text).encode(), attempt="mine.py", reads=True, flags=flags)
 
     assert report.outcome == "passed", report.ungraded_because
+
+
+# As in an agent that looks at what is around it: one vector for each sample is the query.
+ONE_VECTOR = """
+class Look(nn.Module):
+    def __init__(self, width, n_heads):
+        super().__init__()
+        self.h, self.d = n_heads, width // n_heads
+        self.wq, self.wk, self.wv, self.wo = (nn.Linear(width, width) for _ in range(4))
+
+    def forward(self, query, keys, values):
+        b = query.shape[0]
+        q = self.wq(query).view(b * self.h, 1, self.d)
+        k, v = (
+            w(one).view(b, -1, self.h, self.d).transpose(1, 2).reshape(b * self.h, -1, self.d)
+            for w, one in ((self.wk, keys), (self.wv, values))
+        )
+        weights = F.softmax(torch.bmm(q, k.transpose(1, 2)) / math.sqrt(self.d), dim=-1)
+        return self.wo(torch.bmm(weights, v).view(b, -1))
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "id"),
+    [
+        (" / math.sqrt(self.d)", "", "scale.missing"),
+        ("(self.wk, keys), (self.wv, values)", "(self.wk, values), (self.wv, values)", "source.key_from_value"),
+    ],
+)
+def test_a_vector_that_looks_at_a_sequence_is_asked_once_for_each_query(old, new, id, shared_engine):
+    right, wrong = right_and_wrong(shared_engine, "qkv_attention", ONE_VECTOR, old, new)
+    flags = tuple(right.reading["flags"])
+    text = (HEAD + ONE_VECTOR).encode()
+    typed_back = shared_engine.grade("qkv_attention", text, attempt="mine.py", reads=True, flags=flags)
+
+    assert "one query at a time, (B, E)" in right.reading["departures"]
+    assert told(wrong) == {id}
+    assert "query=(B, E)" in flags
+    assert typed_back.outcome == "passed"

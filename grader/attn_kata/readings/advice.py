@@ -49,6 +49,7 @@ _ADVICE = tuple(
             "the size of a head). Otherwise set it in the class",
         ),
         (r"has no submodule '", "Name one that it has, or leave --read bypassed out"),
+        (r"its heads are not merged", "Merge the heads, or name the class that does so with --class NAME"),
         (r"returned None", "Return the result from the call"),
         (
             RAISES_WITH_MASK,

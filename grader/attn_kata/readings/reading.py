@@ -25,7 +25,7 @@
                   groups, (B, P, T, E), several sequences                order=time
     dims          how many dimensions q, k, v or x have: 2 for one sequence
                                                                          dims=2
-    query         the shape of the query of a learned score              query=(B, E)
+    query         the shape of a query, of code that takes one at a time query=(B, E)
     returns       tensor, or the places in a tuple: output, weights      returns=0 or returns=0,1
                   in a dict or a dataclass, their names                  returns=out or returns=out,attn
                   where a learned score returns its weights alone        returns=weights, returns=weights:1

@@ -310,11 +310,20 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
         ]
         if len(reading.places) > 1:
             lines.append(f"weights = _torch.stack([{reading.part('one', 1)} for one in returned])")
+    elif reading.query in ONE_QUERY:
+        lines += [
+            f"returned = [self.theirs({arguments(reading)}) for {first} in {_each_query(reading.query, first)}]",
+            f"outs = [{reading.part('one')} for one in returned]",
+            "if not all(isinstance(one, _torch.Tensor) for one in outs):",
+            f"    return outs[0]{', weights' * bool(contract.returns)}",
+            f"out = _torch.stack([one.reshape(len({first}), -1) for one in outs], 1)",
+        ]
     else:
         lines.append(f"out = self.theirs({arguments(reading)})")
-    if len(reading.places) > 1 and reading.dims != 2:
+    of_each = reading.dims == 2 or reading.query in ONE_QUERY
+    if len(reading.places) > 1 and not of_each:
         lines.append(f"weights = {reading.part('out', 1)}")
-    if reading.places and reading.dims != 2 and not reading.by_token:
+    if reading.places and not of_each and not reading.by_token:
         lines.append(f"out = {reading.part('out')}")
     elif contract.returns:
         lines += ["if not isinstance(out, _torch.Tensor):", "    return out, weights"]
@@ -359,6 +368,16 @@ def _forward(reading: Reading, contract: Contract) -> list[str]:
     return lines
 
 
+def _each_query(shape: str, first: str) -> str:
+    """What gives the queries of `first` (B, T, E) one by one in this shape; "" for all at once."""
+    ways = {
+        "(B, E)": f"{first}.unbind(1)",
+        "(B, 1, E)": f"{first}.split(1, 1)",
+        "(1, B, E)": f"{first}.transpose(0, 1).split(1, 0)",
+    }
+    return ways.get(shape, "")
+
+
 # Where there are as many samples as keys, the shape does not say it.
 _BATCH_FIRST = [
     "def batch_first(self, weights, k):",
@@ -388,12 +407,8 @@ def _scored(reading: Reading) -> list[str]:
             *["out = out @ values"] * reading.returns_weights,
         ]
         return [*lines, "return out.expand(-1, q.shape[1], -1) + 0 * q.sum(-1, keepdim=True)"]
-    each = {
-        "(B, E)": "q.unbind(1)",
-        "(B, 1, E)": "q.split(1, 1)",
-        "(1, B, E)": "q.transpose(0, 1).split(1, 0)",
-    }.get(reading.query)
-    if each is None:
+    each = _each_query(reading.query, "q")
+    if not each:
         lines += [f"out = {called}", "if not isinstance(out, _torch.Tensor):", "    return out"]
         lines += ["out = out.transpose(0, 1)"] * (reading.order == "time" and not reading.returns_weights)
         lines += ["out = out @ values"] * reading.returns_weights

@@ -12,7 +12,7 @@ from attn_kata.diagnosis.symptoms import is_of_none
 from attn_kata.readings import advice, conventions
 from attn_kata.readings.candidates import building, calls, dropouts, layouts, positions, roles, triangles
 from attn_kata.readings.contract import Contract
-from attn_kata.readings.reading import Pairs, Reading, with_flags
+from attn_kata.readings.reading import ONE_QUERY, Pairs, Reading, with_flags
 from attn_kata.readings.searching import (
     certain,
     construction,
@@ -174,7 +174,8 @@ class DefinitionSearch:
             ranked = self._unmasked([replace(one, off=()) for one in readings], needs_mask=False) or ranked
         ranked = self._switched_on(ranks.of_usual_rank(self, ranks.of_any_rank(self, self._as_it_is_built(ranked))))
         ranks.say_one_sequence(self, ranked)
-        if parameter is None or self.contract.is_block:
+        one_query = ranked.reading.query in ONE_QUERY and not self.contract.has_score  # its mask may have any shape
+        if parameter is None or self.contract.is_block or one_query:
             return ranked
         # What raises without a mask, and answers with one, needs it in every call.
         asked = ranked if ranked.answers else replace(ranked, reading=replace(ranked.reading, needs_mask=True))
@@ -314,6 +315,7 @@ class DefinitionSearch:
             if (square is None or not square.answers) and needs_mask:
                 square = self.best(self.forms.needing(of_one_length)) or square
             ranked = square if _explains_more(square, ranked) else ranked
+        ranked = self._of_one_query(ranked, readings)
         ranked = own_triangle.causal_after_all(self, ranked)
         if ranked is None or not ranked.answers:  # that it raises by its own mistake says more than that it raises
             own = next((one for one in readings if certain.raises(one, self.search, self.definition)), None)
@@ -321,6 +323,14 @@ class DefinitionSearch:
                 own = next((one for one in readings if self._lacks_its_mask(one)), None)
             ranked = ranked if own is None else self.best([own])
         return self.search.in_float32(ranked, self.search.unmasked)
+
+    def _of_one_query(self, ranked: Ranked | None, readings: list[Reading]) -> Ranked | None:
+        """The reading; or, where all raises, with one query at a time: a vector that looks at a sequence."""
+        takes_keys = self.contract.is_module and (self.contract.takes_qkv or self.contract.is_cross)
+        if not takes_keys or "query" in self.given or (ranked is not None and ranked.answers) or readings[0].causal:
+            return ranked
+        found = self.best([replace(one, query="(B, E)") for one in readings])
+        return found if found is not None and found.answers and found.mistakes <= MOST_MISTAKES else ranked
 
     def _raises_about_sizes(self, reading: Reading) -> bool:
         """Whether all that it raises without a mask is about shapes."""

@@ -36,7 +36,8 @@ def of(source: bytes) -> list[str]:
         for method in _methods(node).values():
             text = "\n".join(lines[method.lineno - 1 : method.end_lineno])
             inputs = len(method.args.args) + len(method.args.kwonlyargs) - (not _is_static(method))
-            is_other = _OTHER_WORK.search(method.name) is not None or not _is_plain(method) or inputs < _LEAST_INPUTS
+            least = 1 if "att" in method.name.lower() else _LEAST_INPUTS
+            is_other = _OTHER_WORK.search(method.name) is not None or not _is_plain(method) or inputs < least
             if not is_other and _SOFTMAX.search(text) and _PRODUCT.search(text):
                 names.append(f"{node.name}.{method.name}")
     return names
