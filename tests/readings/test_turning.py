@@ -327,3 +327,14 @@ def test_a_rotation_that_raises_for_the_place_of_the_heads_is_said(shared_engine
     assert (right.outcome, wrong.outcome) == ("passed", "passed"), wrong.ungraded_because
     said = "With them, the code raises"
     assert [any(said in note for note in each.reading["notes"]) for each in (right, wrong)] == [False, True]
+
+
+@pytest.mark.parametrize(
+    "asked", ["getattr()", "getattr(config)", "getattr(*config)", 'getattr(config, "use_" + "rope", 0)']
+)
+def test_a_config_that_is_asked_in_an_unfinished_line_stops_nobody(asked, shared_engine):
+    text = HEAD + edited(HALVES, *SWITCHED_BY_CONFIG).replace('getattr(config, "use_rope", False)', asked)
+    report = shared_engine.grade("mha", text.encode(), attempt="mine.py", reads=True)
+
+    assert asked in text
+    assert report.outcome in ("passed", "ungraded")  # and no fault of ours

@@ -53,9 +53,9 @@ def asked_of(node: ast.ClassDef, config: str) -> list[str]:
             and isinstance(part.args[0], ast.Constant)
         ):
             asked = [str(part.args[0].value)]
-        if isinstance(part, ast.Call) and ast.unparse(part.func) == "getattr" and _is_config(part.args[0], config):
+        if isinstance(part, ast.Call) and ast.unparse(part.func) == "getattr" and part.args:
             names = [str(one.value) for one in part.args[1:2] if isinstance(one, ast.Constant)]
-            asked = [name for name in names if _TURNS.match(name)]
+            asked = [name for name in names if _TURNS.match(name) and _is_config(part.args[0], config)]
         found += [(part.lineno, part.col_offset, name) for name in asked if name not in _WHOLE]  # type: ignore[attr-defined]
     if any(_asked_in_turn(part, config)[-1:] == ["items"] for part in ast.walk(node)):
         found += _read_before_set(node)  # for name, value in config.items(): setattr(self, name, value)
