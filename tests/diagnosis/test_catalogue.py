@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from attn_kata import catalog, specimens
-from attn_kata.diagnosis import catalogue, own_exceptions, refinement
+from attn_kata.diagnosis import catalogue, own_exceptions, raising, refinement
 from attn_kata.errors import KataFileError
 from attn_kata.resources import katas_folder
 
@@ -61,7 +61,7 @@ def test_every_mistake_that_katas_and_diagnosis_name_has_words() -> None:
         for source in sources
         for id in re.findall(rf'(?:variants|breaks|Symptom)\((?:id=)?"((?:{families})\.\w+)"', source.read_text())
     }
-    named.update(own_exceptions.IDS)
+    named.update(own_exceptions.IDS, raising.IDS)
     named.update(id for exact in refinement.REFINED.values() for id, _ in exact)
     for kata in catalog.katas():
         named.update(*(specimen.mistakes for specimen in specimens.read(kata.folder)))

@@ -7,7 +7,7 @@ import torch
 
 from attn_kata.diagnosis.departure import along_keys
 from attn_kata.engine.client import Engine
-from attn_kata.properties.results import steps
+from attn_kata.properties.results import Operand, RaisingOperation, Step, trace
 from attn_kata.protocol import wire
 from attn_kata.report.model import Report
 
@@ -158,14 +158,17 @@ def test_of_an_attempt_that_raises_it_says_what_it_does_not_reach(shared_engine)
 
     report = graded(shared_engine, text)
 
-    v = line_of(text, "v = self")
-    assert report.notes[-1] == f"q, k and v are right (line {v}). It ends before the scores are right"
+    v, here = line_of(text, "v = self"), line_of(text, "zeros(7, 11, 13)")
+    assert report.notes[-1] == (
+        f"q, k and v are right (line {v}). It ends before the scores are right: "
+        f"line {here} calls add with the scores (B, H, T, T) and a tensor (7, 11, 13)"
+    )
 
 
 def test_scores_that_are_not_scaled_yet_name_no_scale(shared_engine):
     text = edited(PLAIN, (SCALE, "scores.view(B, T + 1, E)"))
 
-    assert named(graded(shared_engine, text)) == set()
+    assert named(graded(shared_engine, text)) == {"layout.sizes"}
 
 
 def test_a_scale_is_named_though_the_attempt_raises_later(shared_engine):
@@ -275,7 +278,7 @@ def test_scores_that_are_scaled_and_then_moved_name_no_scale(shared_engine):
 def test_of_what_is_never_made_no_layer_is_named(shared_engine):
     text = edited(PLAIN, ("        v = self.v_proj(x)", "        k = k.view(B, T + 1, E)\n        v = self.v_proj(x)"))
 
-    assert named(graded(shared_engine, text)) == set()
+    assert named(graded(shared_engine, text)) == {"layout.sizes"}
 
 
 def test_a_result_that_nothing_uses_is_named_with_its_line(shared_engine):
@@ -372,12 +375,23 @@ def test_what_is_read_from_a_forged_reply_is_no_more_than_its_numbers():
         )
         return wire.Reply(status=wire.OK, texts=texts, tensors=(part,))
 
-    assert [step.value.shape for step in steps(reply("3 add 2,2 -", "4 mul 2 0"))] == [(2, 2), (2,)]
-    assert steps(reply("3 add 7 -")) == []
-    assert steps(reply("3 add 99999999999 -")) == []
-    assert steps(reply("three add 2 -")) == []
-    assert steps(reply("3 add 2 0")) == []  # it cannot be made of itself
-    assert [step.line for step in steps(reply("3 add 2 -", "nonsense", "4 add 2 -"))] == [3]
+    def steps_of(one: wire.Reply) -> list[Step]:
+        return trace(one).steps
+
+    assert [step.value.shape for step in steps_of(reply("3 add 2,2 -", "4 mul 2 0"))] == [(2, 2), (2,)]
+    assert steps_of(reply("3 add 7 -")) == []
+    assert steps_of(reply("3 add 99999999999 -")) == []
+    assert steps_of(reply("three add 2 -")) == []
+    assert steps_of(reply("3 add 2 0")) == []  # it cannot be made of itself
+    assert [step.line for step in steps_of(reply("3 add 2 -", "nonsense", "4 add 2 -"))] == [3]
+
+    raising = trace(reply("3 add 2,2 -", "4 matmul raises 0:2,2 -:5,2,2")).raising
+    assert raising == RaisingOperation(
+        line=4, operation="matmul", operands=(Operand(shape=(2, 2), source=0), Operand(shape=(5, 2, 2), source=None))
+    )
+    assert trace(reply("4 \x1b[31m raises -:2")).raising is None
+    assert trace(reply("4 matmul raises 0:2")).raising is None  # there is no step 0
+    assert trace(reply("4 matmul raises -:" + "2," * 99)).raising is None
 
 
 def test_a_line_that_the_source_does_not_have_is_not_said(shared_engine):

@@ -36,7 +36,7 @@ def told(body: str, *edits: tuple[str, str]) -> list[tuple[str, str]]:
     exec(compile(text, "attempt.py", "exec"), namespace.__dict__)
     draw = torch.Generator().manual_seed(0)
     x, y = (torch.randn(B, length, E, generator=draw) for length in (T, S))
-    steps = Handle(Local(namespace), {}).mix.trace(x, y)
+    steps = Handle(Local(namespace), {}).mix.trace(x, y).steps
     return [(one.id, text.split("\n")[one.line - 1].strip()) for one in flow.of(steps, E).mistakes]
 
 

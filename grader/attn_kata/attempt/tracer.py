@@ -14,6 +14,7 @@ from attn_kata.attempt.devices import tensors_in
 
 MOST_STEPS = 400
 MOST_SOURCES = 64  # of one step
+MOST_OPERANDS = 4  # of an operation that raises
 MOST_NUMBERS = 1 << 20  # of all steps together: what is traced is a probe, and small
 
 
@@ -22,7 +23,7 @@ class Tracer(TorchFunctionMode):
 
     Operations of torch's own layers count as those of the line that calls the layer. What writes into a tensor counts as a
     step with all of that tensor. Only floating-point results are kept. Of each, it also keeps which steps made the tensors
-    that the operation was given.
+    that the operation was given. An operation that raises is told, too, with the sizes of these tensors.
     """
 
     def __init__(self, filename: str) -> None:
@@ -33,20 +34,27 @@ class Tracer(TorchFunctionMode):
         self._numbers = 0
         self._steps: dict[int, int] = {}  # of each tensor, by its id, the step that gave it last
         self._kept: list[Tensor] = []  # the tensors themselves, so that no other one gets their id
+        self._raising = ""
 
     def told(self) -> tuple[tuple[str, ...], Tensor]:
         """`LINE OPERATION SIZES SOURCES PATTERN` of each step, and the numbers of all steps in a row, float64.
 
         The sources are the steps that gave its arguments, "-" for a tensor of no step. The pattern is that of an einsum.
+        The last text is that of an operation that raised, if one did: `LINE OPERATION raises SOURCE:SIZES …`.
         """
         numbers = torch.cat(self._values) if self._values else torch.zeros(0, dtype=torch.float64)
-        return tuple(self._texts), numbers
+        return (*self._texts, *([self._raising] if self._raising else [])), numbers
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        given = (*args, *(kwargs or {}).values())
-        sources = ",".join(str(self._steps.get(id(value), "-")) for value in [*tensors_in(given)][:MOST_SOURCES])
+        given = [*tensors_in((*args, *(kwargs or {}).values()))][:MOST_SOURCES]
+        sources = ",".join(self._source(value) for value in given)
         pattern = next((one.replace(" ", "") for one in args[:1] if isinstance(one, str)), "")
-        out = func(*args, **(kwargs or {}))
+        self._raising = ""
+        try:
+            out = func(*args, **(kwargs or {}))
+        except Exception:
+            self._raising = self._raising or self._told_raising(func, given)  # the innermost operation says most
+            raise
         written = args[:1] if func is Tensor.__setitem__ else out
         for value in tensors_in(written):
             self._keep(func, value, f"{sources or '-'} {pattern}".rstrip())
@@ -61,11 +69,18 @@ class Tracer(TorchFunctionMode):
             return
         self._numbers += value.numel()
         sizes = ",".join(map(str, value.shape))
-        operation = getattr(func, "__name__", "an operation")[:40].replace(" ", "_")
         self._steps[id(value)] = len(self._texts)
         self._kept.append(value)
-        self._texts.append(f"{line} {operation} {sizes} {whence}")
+        self._texts.append(f"{line} {_name(func)} {sizes} {whence}")
         self._values.append(value.detach().to(torch.float64, copy=True).reshape(-1))
+
+    def _source(self, value: Tensor) -> str:
+        return str(self._steps.get(id(value), "-"))
+
+    def _told_raising(self, func: Callable[..., Any], given: list[Tensor]) -> str:
+        line = self._line()
+        operands = [f"{self._source(value)}:{','.join(map(str, value.shape))}" for value in given[:MOST_OPERANDS]]
+        return "" if line is None else f"{line} {_name(func)} raises {' '.join(operands)}".rstrip()
 
     def _line(self) -> int | None:
         """The innermost line of the attempt that is running."""
@@ -73,3 +88,7 @@ class Tracer(TorchFunctionMode):
         while frame is not None and frame.f_code.co_filename != self._filename:
             frame = frame.f_back  # type: ignore[assignment]
         return frame.f_lineno if frame is not None else None
+
+
+def _name(func: Callable[..., Any]) -> str:
+    return getattr(func, "__name__", "an operation")[:40].replace(" ", "_")

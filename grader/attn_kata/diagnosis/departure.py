@@ -29,7 +29,7 @@ from attn_kata.diagnosis.probing import ProbeCall, ProbeResults, target
 from attn_kata.diagnosis.search import EQUAL, Answer, distance
 from attn_kata.properties.failures import AttemptDied, PropertyFailed
 from attn_kata.properties.handle import Handle
-from attn_kata.properties.results import Step
+from attn_kata.properties.results import RaisingOperation, Step, Trace
 
 MANY = 0.2  # of the numbers of a step, in the next one
 MOST_IN_TURN = 3  # results that one operation of a loop gives in turn: q, k and v, say
@@ -101,10 +101,14 @@ class Departure:
 
 @dataclass(frozen=True, kw_only=True)
 class Traced:
-    """One probe: what each operation of the attempt gave, and how far it is right; None where that cannot be seen."""
+    """One probe: what each operation of the attempt gave, and how far it is right; None where that cannot be seen.
+
+    raising: the operation that raised, if one did.
+    """
 
     steps: list[Step]
     departure: Departure | None
+    raising: RaisingOperation | None = None
 
     def last_like(self, weights: Tensor) -> tuple[Tensor, ...]:
         """The last that it computes with as many numbers as weights (..., Tq, Tk), and their dimensions.
@@ -145,10 +149,11 @@ def again(pipeline: Pipeline, asked: ProbeResults, seen: list[Traced]) -> list[T
 def _traced(pipeline: Pipeline, call: ProbeCall, begun: State, answer: Answer, attempt: Handle) -> Traced:
     try:
         asking = target(pipeline, attempt, call, torch.float64)
-        steps = asking.trace(*call.probe.args, training=False if pipeline.module else None)
+        seen = asking.trace(*call.probe.args, training=False if pipeline.module else None)
     except (PropertyFailed, AttemptDied):
-        steps = []
-    return Traced(steps=steps, departure=_departure(pipeline, begun, answer, steps))
+        seen = Trace(steps=[])
+    raising = seen.raising if answer.output is None else None
+    return Traced(steps=seen.steps, departure=_departure(pipeline, begun, answer, seen.steps), raising=raising)
 
 
 def _departure(pipeline: Pipeline, begun: State, answer: Answer, steps: list[Step]) -> Departure | None:

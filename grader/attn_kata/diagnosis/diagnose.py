@@ -23,6 +23,7 @@ from attn_kata.diagnosis.outcomes import tensors
 from attn_kata.diagnosis.pictures import draw
 from attn_kata.diagnosis.pipeline import Pipeline
 from attn_kata.diagnosis.probing import SEED, ProbeResults, ask
+from attn_kata.diagnosis.raising import Ending, endings
 from attn_kata.diagnosis.refinement import refined
 from attn_kata.diagnosis.search import explain
 from attn_kata.diagnosis.stages.masks import FINITE
@@ -44,6 +45,7 @@ class Diagnosed:
     reproduced: bool = True
     unexplained: list[str] = field(default_factory=list)
     in_part: frozenset[str] = frozenset()  # those of them that are certain though something else is unknown
+    of_ending: frozenset[str] = frozenset()  # those that only the operation shows at which it raises
     departures: list[Departure] = field(default_factory=list)  # on each probe, where nothing explains the numbers
 
 
@@ -54,17 +56,20 @@ class _Unknown:
     beside: mistakes that are certain though something else, which is unknown, is wrong too.
     lines: where certain mistakes were seen.
     far: how far the attempt is right on each probe.
+    endings: where it raises about shapes.
     """
 
     beside: frozenset[str] = frozenset()
     lines: dict[str, int | None] = field(default_factory=dict)
     far: list[Departure] = field(default_factory=list)
+    endings: list[Ending] = field(default_factory=list)
 
     def explain(
         self, pipeline: Pipeline, asked: ProbeResults, attempt: Handle, finite: float, source: bytes
     ) -> list[frozenset[str]]:
         """The sets of mistakes that are certain for one function; [] for none."""
         followed = traced(pipeline, asked, attempt)
+        self.endings += endings(pipeline, asked, followed)
         part = in_part(pipeline, asked, followed)
         if part is None:
             self._keep(followed)
@@ -139,6 +144,11 @@ def diagnose(
         line = symptom.shows(evidence)
         if line is not None and symptom.id not in shown:
             shown[symptom.id] = line or None
+    ending = next((one for one in unknown.endings if one.line <= len(text.split("\n"))), None)
+    of_ending = frozenset[str]()
+    if ending is not None and ending.mistake is not None and not shown and not any(sets):
+        shown[ending.mistake] = unknown.lines[ending.mistake] = ending.line
+        of_ending = frozenset({ending.mistake})
     for place, pipeline in enumerate(pipelines):
         if ZERO_TIMES_INF in shown:  # it explains every NaN, and hides other mistakes in them
             told = asked[place].without_nan()
@@ -187,6 +197,12 @@ def diagnose(
     if first is not None:
         so_far = str(first)
         notes.append(f"apart from what is named, {so_far[0].lower()}{so_far[1:]}" if unknown.beside else so_far)
+    if ending is not None and not unknown.beside:
+        notes.append(
+            f"{notes.pop()}: {ending}"
+            if first is not None and first.ends
+            else f"{str(ending)[0].upper()}{str(ending)[1:]}"
+        )
     torch.default_generator.manual_seed(SEED)
     drawn = draw(kata.pictures(), attempt, reference) if hasattr(kata, "pictures") else []
     return Diagnosed(
@@ -196,6 +212,7 @@ def diagnose(
         notes=notes,
         reproduced=any(ids for one in sets for ids in one),
         in_part=unknown.beside,
+        of_ending=of_ending,
         departures=far,
         unexplained=[] if shown or not diagnoses else _unexplained(pipelines, asked, findings, failures),
     )

@@ -80,8 +80,10 @@ def _explains(read: Read, failures: dict[str, PropertyFailed], diagnosed: Diagno
     # That it wants float32 says nothing of numbers that nothing explains in float32 either.
     of_a_guess |= bool(read.chosen.doubt) and set(ids) <= {"numerics.default_dtype", "numerics.forced_float32"}
     # An exception may come of how it was read; whether it is the code's own is looked at apart.
-    of_exceptions = {*own_exceptions.IDS, _OF_BOOLEANS} | (
-        {_AS_CONDITION} if read.chosen.reading.mask == "none" else set()
+    of_exceptions = (
+        {*own_exceptions.IDS, _OF_BOOLEANS}
+        | diagnosed.of_ending
+        | ({_AS_CONDITION} if read.chosen.reading.mask == "none" else set())
     )
     of_a_guess |= set(ids) <= of_exceptions and not diagnosed.reproduced
     # The width of a layer may be a guess, where the code raises with it.

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from attn_kata.properties.failures import AttemptRaised, MissingName, NoAnswer, PropertyFailed, Raised, Refused
 from attn_kata.properties.recording import cost, recording
-from attn_kata.properties.results import Opaque, Result, Step, opaque, received, steps
+from attn_kata.properties.results import Opaque, Result, Trace, opaque, received, trace
 from attn_kata.protocol import wire
 from attn_kata.protocol.messages import AS_GIVEN, OPAQUE, Argument, Build, Call, LoadWeights, Request
 
@@ -199,8 +199,8 @@ class Target:
             cost=cost(tuple(texts)) if measure else None,
         )
 
-    def trace(self, *args: Any, training: bool | None = None) -> list[Step]:
-        """What each operation of a call gives, in order; if the call raises, those before.
+    def trace(self, *args: Any, training: bool | None = None) -> Trace:
+        """What each operation of a call gives, in order; if the call raises, those before, and the one that raised.
 
         Raises Refused, AttemptDied, and AttemptRaised where there is no such function.
         """
@@ -215,7 +215,7 @@ class Target:
             seed=next(_numbers),
             trace=True,
         )
-        return steps(ask(self._transport, request))
+        return trace(ask(self._transport, request))
 
 
 class Function(Target):

@@ -106,28 +106,74 @@ class Step:
     pattern: str = ""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Operand:
+    """A tensor that an operation was given: its shape, and the step that gave it; None for a tensor that no step gave."""
+
+    shape: tuple[int, ...]
+    source: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RaisingOperation:
+    """The operation that ended a call with an exception, and the line of the attempt that it is on."""
+
+    line: int
+    operation: str
+    operands: tuple[Operand, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trace:
+    """What the operations of a call gave, in order, and the one that raised, if one did."""
+
+    steps: list[Step]
+    raising: RaisingOperation | None = None
+
+
 _STEP = re.compile(
     r"(\d{1,7}) (\S{1,40}) ((?:\d{1,7}(?:,\d{1,7}){0,7})?) ((?:\d{1,7}|-)(?:,(?:\d{1,7}|-)){0,99})(?: ([\w.,>-]{0,99}))?"
 )
 
 
-def steps(reply: wire.Reply) -> list[Step]:
-    """The steps that a traced call tells. What is not told as it should be ends them."""
+_RAISES = re.compile(r"(\d{1,7}) ([\w.]{1,40}) raises((?: (?:\d{1,7}|-):(?:\d{1,7}(?:,\d{1,7}){0,7})?){0,9})")
+
+
+def trace(reply: wire.Reply) -> Trace:
+    """What a traced call tells. What is not told as it should be ends it."""
     numbers = reply.tensors[0].data
     if numbers is None or numbers.dtype != torch.float64 or numbers.dim() != 1:
-        return []
+        return Trace(steps=[])
     found: list[Step] = []
     start = 0
     for text in reply.texts:
         told = _STEP.fullmatch(text)
-        sizes = [int(size) for size in told[3].split(",") if size] if told else []
+        sizes = _sizes(told[3]) if told else ()
         end = start + math.prod(sizes)
         if told is None or end > len(numbers):
-            break
+            return Trace(steps=found, raising=_raising(text, len(found)))
         sources = tuple(None if one == "-" else int(one) for one in told[4].split(","))
         if any(one is not None and one >= len(found) for one in sources):
             break
         value = numbers[start:end].reshape(sizes)
         found.append(Step(line=int(told[1]), operation=told[2], value=value, sources=sources, pattern=told[5] or ""))
         start = end
-    return found
+    return Trace(steps=found)
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    return tuple(int(size) for size in text.split(",") if size)
+
+
+def _raising(text: str, steps: int) -> RaisingOperation | None:
+    told = _RAISES.fullmatch(text)
+    operands = [one.split(":") for one in told[3].split()] if told else []
+    if told is None or any(source != "-" and int(source) >= steps for source, _ in operands):
+        return None
+    return RaisingOperation(
+        line=int(told[1]),
+        operation=told[2],
+        operands=tuple(
+            Operand(shape=_sizes(sizes), source=None if source == "-" else int(source)) for source, sizes in operands
+        ),
+    )

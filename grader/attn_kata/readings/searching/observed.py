@@ -66,7 +66,7 @@ def _shown(
         if time.monotonic() > until:
             return []
         try:
-            steps = call.trace(number)
+            steps = call.trace(number).steps
         except PropertyFailed:
             continue
         if flow.has_mixed(steps) and not flow.is_stretched(steps):
