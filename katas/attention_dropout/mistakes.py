@@ -160,7 +160,10 @@ SYMPTOMS = (
         unless_held="dropout_acts_on_weights",
     ),
     breaks("dropout.not_rescaled", "dropout_acts_on_weights", saying="not divided"),
+    breaks("dropout.not_rescaled", "average", saying=r"sum to 0\.2[456]\d in training"),  # (1 - p) * (1 - p)
     breaks("dropout.keep_probability", "dropout_acts_on_weights", saying="divided by p"),
+    # torch.rand(...) <= p keeps nothing where p is 0, and half of the weights where it is 0.5.
+    breaks("dropout.keep_probability", "zero_probability", saying="is 0, expected", unless_held="dropout_rate"),
     breaks(
         "dropout.keep_probability", "dropout_rate", saying=r"^0\.(?:9|89)\d+ of \d+ weights were dropped, with p=0\.1"
     ),

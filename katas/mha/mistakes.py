@@ -105,7 +105,7 @@ PIPELINES = (
             *variants(
                 "merge.wrong_transpose",
                 {"merge": s.merge_transposed_last},
-                *({"merge": s.merge_in_order(*order)} for order in s.SAMPLES_IN_ROWS),
+                *({"merge": s.merge_in_order(*order)} for order in s.WRONG_MERGES),
             ),
             *variants("score.not_transposed", {"score": s.score_not_transposed}),
             *variants("score.reshaped", {"score": s.score_reshaped}),

@@ -1,5 +1,7 @@
 """split_heads as two pipelines of one stage, and the ways each goes wrong."""
 
+import itertools
+
 from attn_kata.diagnosis import stages as s
 from attn_kata.diagnosis.pipeline import Pipeline, Probe, State, variants
 from attn_kata.diagnosis.symptoms import breaks
@@ -22,6 +24,10 @@ def split_probe(B, T, H, D):
 def merge_probe(B, T, H, D):
     sizes = {"B": B, "T": T, "H": H, "D": D, "E": H * D}
     return Probe(args=(randn(B, H, T, D),), sizes=sizes)
+
+
+# Heads and time exchanged, and nothing else, is right both ways.
+WRONG_ORDERS = [order for order in itertools.permutations(range(4)) if order != (0, 2, 1, 3)]
 
 
 def probes_of(make):
@@ -94,6 +100,15 @@ def merge_in_order(*order):
     return wrong
 
 
+def merge_other_dimensions(first):
+    """(B, T, H, D) with two other dimensions made one than heads and features."""
+
+    def wrong(state: State) -> None:
+        state.out = state.out.transpose(1, 2).flatten(first, first + 1)
+
+    return wrong
+
+
 def merge_not_flattened(state: State) -> None:
     """(B, T, H, D)."""
     state.out = state.out.transpose(1, 2)
@@ -111,10 +126,7 @@ PIPELINES = (
             *variants(
                 "split.order",
                 {"split": split_folded},
-                *(
-                    {"split": split_in_order(*order)}
-                    for order in ((0, 1, 2, 3), (2, 0, 1, 3), (0, 2, 3, 1), (0, 1, 3, 2), (1, 0, 2, 3), (0, 3, 1, 2))
-                ),
+                *({"split": split_in_order(*order)} for order in WRONG_ORDERS),
             ),
         ),
         probes=probes_of(split_probe),
@@ -131,10 +143,8 @@ PIPELINES = (
             *variants(
                 "merge.order",
                 {"merge": merge_not_flattened},
-                *(
-                    {"merge": merge_in_order(*order)}
-                    for order in ((2, 0, 1, 3), (0, 1, 3, 2), (0, 3, 1, 2), (0, 3, 2, 1), (1, 0, 2, 3))
-                ),
+                *({"merge": merge_in_order(*order)} for order in WRONG_ORDERS),
+                *({"merge": merge_other_dimensions(first)} for first in (0, 1)),
             ),
         ),
         probes=probes_of(merge_probe),

@@ -271,6 +271,7 @@ PIPELINES = (
                 {"which": which(norm1=None, norm2=None)},
             ),
             *variants("block.parallel", {"norm2": norm_of_the_start}),
+            *variants("block.branch_missing", {"add2": s.nothing}, {"add1": s.nothing}),
             *variants("block.first_branch_lost", {"add2": add_to_the_start}),
             *variants(
                 "block.norm_of_branch",
@@ -330,12 +331,20 @@ PIPELINES = (
             *variants("mask.upper_triangle", {"mask": upper_triangle}),
             *variants("project.key_for_value", {"project": project_by(v="k")}),
             *variants("project.query_for_value", {"project": project_by(v="q")}),
+            *variants("project.query_for_key", {"project": project_by(k="q")}, {"project": project_by(q="k")}),
+            *variants("project.value_for_key", {"project": project_by(k="v")}),
+            *variants("project.value_for_query", {"project": project_by(q="v")}),
             *variants(
                 "project.exchanged", *({"project": project_by(*order)} for order in ("qvk", "vkq", "kvq", "vqk"))
             ),
             *variants("split.no_transpose", {"split": s.split_no_transpose}),
             *BEHIND_TOKENS,
             *variants("merge.no_transpose", {"merge": s.merge_no_transpose}),
+            *variants(
+                "merge.wrong_transpose",
+                {"merge": s.merge_transposed_last},
+                *({"merge": s.merge_in_order(*order)} for order in s.WRONG_MERGES),
+            ),
             *variants("output.missing", {"output": output_missing}),
             *SCORES,
             *SCALES,

@@ -174,7 +174,7 @@ def test_scores_that_are_not_scaled_yet_name_no_scale(shared_engine):
 def test_a_scale_is_named_though_the_attempt_raises_later(shared_engine):
     text = edited(PLAIN, (SCALE, "scores / math.sqrt(E)"), (MERGE, "context.view(B, T + 1, E)"))
 
-    assert named(graded(shared_engine, text)) == {"scale.embed_dim"}
+    assert named(graded(shared_engine, text)) == {"scale.embed_dim", "layout.sizes"}
 
 
 def test_of_an_attempt_that_returns_no_tensor_it_says_how_far_it_came(shared_engine):

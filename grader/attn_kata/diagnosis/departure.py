@@ -60,8 +60,8 @@ class Milestone:
 class Departure:
     """How far an attempt is right on one probe.
 
-    right: what of the right computation it computes, in order; never empty.
-    line: of the last of them.
+    right: what of the right computation it computes, in order; empty only where q, k and v are given as they are.
+    line: of the last of them; 0 for none.
     wrong: the first that it does not compute.
     wrong_line: of what it has in its place, where that is seen.
     factor: the number that its scores are the right ones times, where they are; 1 for right ones.
@@ -86,7 +86,8 @@ class Departure:
         if self.wrong == RESULT:
             then = "It gives no tensor" if self.ends else "What is returned is not"
             return f"All is right up to the output (line {self.line}). {then}"
-        return f"{_are(self.right, 'right')} (line {self.line}). {self._what_is_wrong()}"
+        right = f"{_are(self.right, 'right')} (line {self.line}). " if self.right else ""
+        return right + self._what_is_wrong()
 
     def _what_is_wrong(self) -> str:
         if self.ends:
@@ -165,16 +166,16 @@ def _departure(pipeline: Pipeline, begun: State, answer: Answer, steps: list[Ste
         return None
     places = [_place(steps, one.is_it) for one in passed]
     reached = [place for place in places if place is not None]
-    if not reached:
+    if not reached and not _are_given(begun):
         return None
     reached_names = {one.name for one, place in zip(passed, places, strict=True) if place is not None}
     wrong = next(number for number in range(len(passed)) if _is_open(passed, places, number))
-    last, first_wrong = max(reached), passed[wrong]
+    last, first_wrong = max(reached, default=-1), passed[wrong]
     ends = answer.output is None
     mixes = first_wrong.name in (CONTEXT, MERGED)
     departure = Departure(
         right=tuple(name for name in _IN_ORDER if name in reached_names),
-        line=steps[last].line,
+        line=steps[last].line if reached else 0,
         wrong=first_wrong.name,
         wrong_line=_line_instead(steps, first_wrong, last, reached),
         factor=1.0 if first_wrong.name in _AFTER_SCORES else None,
@@ -185,9 +186,13 @@ def _departure(pipeline: Pipeline, begun: State, answer: Answer, steps: list[Ste
     if first_wrong.name != SCORES or (ends and not _mixes(steps, right[SCORES])):  # they may be scaled after that
         return departure
     with_factor = _with_factor(departure, steps, right[SCORES])
-    if with_factor.factor is None and SCALED in right:  # what a mask does to them may be wrong, too
-        return _with_factor(departure, steps, right[SCALED])
-    return with_factor
+    if SCALED not in right:
+        return with_factor
+    unmasked = _with_factor(departure, steps, right[SCALED])
+    if with_factor.factor is None:  # what a mask does to them may be wrong, too
+        return unmasked
+    alike = unmasked.factor is not None and abs(unmasked.factor - with_factor.factor) <= ALIKE * abs(with_factor.factor)
+    return unmasked if alike else with_factor  # its line is that of the scale, and not of the mask
 
 
 def _mixes(steps: list[Step], weights: Tensor) -> bool:
@@ -277,7 +282,7 @@ def _milestones(pipeline: Pipeline, begun: State, steps: list[Step]) -> list[Mil
         found.append(Milestone(name=name, numbers=right[name].numel(), is_it=is_it, shows_all=shows_all))
 
     def add_input(name: str) -> None:
-        if name not in right:
+        if name not in right or _are_given(begun):
             return
         add(name, partial(has_numbers, right[name]), shows_all=False)
         if any(may_be_in_heads(step.value, right[name]) for step in steps):
@@ -295,6 +300,11 @@ def _milestones(pipeline: Pipeline, begun: State, steps: list[Step]) -> list[Mil
         if name == CONTEXT and MERGED in right:
             add(MERGED, partial(has_rows, right[MERGED], dim=-1))
     return [*found, Milestone(name=RESULT, numbers=0, is_it=lambda _: False)]
+
+
+def _are_given(begun: State) -> bool:
+    """Whether the call is given queries, keys and values as they are, so that nothing has to make them."""
+    return all(isinstance(getattr(begun, name, None), Tensor) for name in ("q", "k", "v"))
 
 
 def along_keys(name: str, right: Tensor) -> Milestone:

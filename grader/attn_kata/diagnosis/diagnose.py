@@ -16,7 +16,7 @@ import torch
 from attn_kata.diagnosis import catalogue, lines
 from attn_kata.diagnosis.activations import with_activations
 from attn_kata.diagnosis.departure import Departure, Traced, again, traced
-from attn_kata.diagnosis.fills import with_fills
+from attn_kata.diagnosis.fills import with_fills, with_second_mask
 from attn_kata.diagnosis.gradients import differ
 from attn_kata.diagnosis.in_part import in_part
 from attn_kata.diagnosis.outcomes import tensors
@@ -28,7 +28,7 @@ from attn_kata.diagnosis.refinement import refined
 from attn_kata.diagnosis.search import explain
 from attn_kata.diagnosis.stages.masks import FINITE
 from attn_kata.diagnosis.symptoms import EVERYWHERE, ZERO_TIMES_INF, Evidence, Symptom, asks_for_truth, is_of_none
-from attn_kata.diagnosis.written import with_written_softmax
+from attn_kata.diagnosis.written import with_one_tensor, with_written_softmax
 from attn_kata.properties.failures import NoAnswer, PropertyFailed, RaisedAnother, ReadyMade
 from attn_kata.properties.handle import Handle
 from attn_kata.report.model import Diagnosis, Example, Finding, NamedMistake
@@ -69,15 +69,16 @@ class _Unknown:
     ) -> list[frozenset[str]]:
         """The sets of mistakes that are certain for one function; [] for none."""
         followed = traced(pipeline, asked, attempt)
-        self.endings += endings(pipeline, asked, followed)
         part = in_part(pipeline, asked, followed)
         if part is None:
             self._keep(followed)
+            self.endings += endings(pipeline, asked, followed)
             return []
         self.lines |= part.lines
         others = _explain(part.pipeline, part.asked, finite, source)
         if not others:
             self.beside |= frozenset(part.lines)
+            self.endings += endings(part.pipeline, part.asked, followed)
             self._keep(again(part.pipeline, part.asked, followed))
         return [each | frozenset(part.lines) for each in others or [frozenset()]]
 
@@ -99,10 +100,13 @@ def diagnose(
 ) -> Diagnosed:
     """Find the mistakes that reproduce the attempt, and draw its weights."""
     fills, activations, written = lines.fill_numbers(source), lines.activations(source), lines.writes_softmax(source)
-    pipelines: tuple[Pipeline, ...] = tuple(
-        with_activations(with_fills(with_written_softmax(pipeline, written), fills), activations)
-        for pipeline in kata.PIPELINES
-    )
+    squared, twice = lines.multiplies_by_itself(source), lines.masks_twice(source)
+
+    def with_what_the_source_shows(pipeline: Pipeline) -> Pipeline:
+        pipeline = with_one_tensor(with_written_softmax(pipeline, written), squared)
+        return with_activations(with_second_mask(with_fills(pipeline, fills), twice), activations)
+
+    pipelines = tuple(map(with_what_the_source_shows, kata.PIPELINES))
     symptoms: tuple[Symptom, ...] = getattr(kata, "SYMPTOMS", ())
     text = _text(source)
     code = _code(source) or text
@@ -146,7 +150,7 @@ def diagnose(
             shown[symptom.id] = line or None
     ending = next((one for one in unknown.endings if one.line <= len(text.split("\n"))), None)
     of_ending = frozenset[str]()
-    if ending is not None and ending.mistake is not None and not shown and not any(sets):
+    if ending is not None and ending.mistake is not None and not shown:
         shown[ending.mistake] = unknown.lines[ending.mistake] = ending.line
         of_ending = frozenset({ending.mistake})
     for place, pipeline in enumerate(pipelines):
@@ -197,7 +201,7 @@ def diagnose(
     if first is not None:
         so_far = str(first)
         notes.append(f"apart from what is named, {so_far[0].lower()}{so_far[1:]}" if unknown.beside else so_far)
-    if ending is not None and not unknown.beside:
+    if ending is not None:
         notes.append(
             f"{notes.pop()}: {ending}"
             if first is not None and first.ends

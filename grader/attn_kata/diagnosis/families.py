@@ -97,6 +97,11 @@ SCORES: tuple[Variant, ...] = (
     *variants("project.swapped", {"score": s.score_swapped}),
 )
 
+# score: queries with queries, or keys with keys
+ONE_TENSOR: tuple[Variant, ...] = variants(
+    "score.same_tensor", {"score": s.score_of_queries}, {"score": s.score_of_keys}
+)
+
 # scale, mix: where keys and values are arguments
 VALUES: tuple[Variant, ...] = (
     *variants("scale.value_dim", {"scale": s.scale_by_value_dim}),
@@ -203,7 +208,7 @@ MERGES: tuple[Variant, ...] = (
     *variants(
         "merge.wrong_transpose",
         {"merge": s.merge_transposed_last},
-        *({"merge": s.merge_in_order(*order)} for order in s.SAMPLES_IN_ROWS),
+        *({"merge": s.merge_in_order(*order)} for order in s.WRONG_MERGES),
     ),
     *variants("merge.interleaved", {"merge": s.merge_interleaved}),
     *variants("output.missing", {"output": s.nothing}),

@@ -6,6 +6,7 @@ weights that the attempt computes on its way may still be those of a known mista
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -154,6 +155,8 @@ def _of_scale(pipeline: Pipeline, asked: ProbeResults, followed: list[Traced]) -
     wrong = {place for place, factor in enumerate(factors) if factor != 1}
     if len(factors) < len(followed) or not _shows_without_mask(asked, wrong) or "scale" not in pipeline.stages:
         return None
+    if not any(_GROWS.search(step.operation) for one in followed for step in one.steps):
+        return None  # the largest of the scores, say: no scale changes which it is
     seen_plainly = sorted(wrong, key=lambda place: getattr(asked.begun[place], "keep", None) is not None)
     line = departed[seen_plainly[0]].wrong_line  # where no mask has been put on them yet
     for variant in pipeline.variants:
@@ -171,6 +174,8 @@ def _of_scale(pipeline: Pipeline, asked: ProbeResults, followed: list[Traced]) -
     begun = [State(**vars(state), factor=factor) for state, factor in zip(asked.begun, factors, strict=True)]
     return _with(pipeline, (other,), replace(asked, begun=begun), line)
 
+
+_GROWS = re.compile(r"softmax|^exp2?_?$|sigmoid|logsumexp")  # with the size of the scores
 
 # Mistakes in the number whose root the scores are divided by; and what else can be wrong with that division.
 _NUMBERS = ("scale.embed_dim", "scale.value_dim", "scale.key_length", "scale.heads", "scale.kv_width")

@@ -73,6 +73,15 @@ def no_such_dimension(text: str) -> bool:
     return found is not None and not -5 < int(found[1]) < 4
 
 
+# An einsum that no tensors would fit: "nhsd,nhsd->nhss".
+_NO_SUCH_PATTERN = re.compile(r"^einsum\(\): (?:output subscript \w+ |invalid subscript |(?:more|fewer) operands )")
+
+
+def no_such_pattern(text: str) -> bool:
+    """Whether the pattern of an einsum is wrong by itself, whatever it is given."""
+    return _NO_SUCH_PATTERN.search(text) is not None
+
+
 _JOINED = re.compile(r"\b(?:cat|concat|concatenate)\(\s*[\[(](.*)[\])]\s*,\s*(?:dim\s*=\s*|axis\s*=\s*)?-?\d\s*\)")
 
 
@@ -245,7 +254,7 @@ def mistake(raised: Raised, code: str, line: str = "") -> str | None:
     of_a_call = of_a_call or NO_TENSOR_JOINED.search(text)
     if kind == "TypeError" and (of_a_call or lacks_a_tensor(text, code) or names_what_is_not_there(text)):
         return "python.arguments"
-    if no_such_dimension(text) or joins_unexpanded(text, line, code):
+    if no_such_dimension(text) or no_such_pattern(text) or joins_unexpanded(text, line, code):
         return "python.arguments"
     if OF_A_PRODUCT.search(text) and re.search(PRODUCT, code) and not LAYS_OUT.search(code):
         return "score.not_transposed"

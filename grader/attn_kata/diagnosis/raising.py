@@ -90,7 +90,9 @@ class Ending:
 
 def endings(pipeline: Pipeline, asked: ProbeResults, followed: list[Traced]) -> list[Ending]:
     """Of each probe that raises about shapes, the operation that does; only where a tensor of it is known."""
-    found = []
+    found: list[Ending] = []
+    if not followed:
+        return found
     for begun, answer, one in zip(asked.begun, asked.answers, followed, strict=True):
         if one.raising is None or not about_shapes(answer.raised):
             continue
@@ -140,6 +142,9 @@ def _forms(pipeline: Pipeline, begun: State) -> Iterator[Known]:
     x, context = (getattr(begun, name, None) for name in ("x", "context"))
     if isinstance(x, Tensor) and x.dim() == 3:
         yield Known(name="x", value=x, letters=("B", "T", "E"))
+    heads = getattr(begun, "out", None)
+    if isinstance(heads, Tensor) and heads.dim() == 4:  # merge_heads is given them
+        yield Known(name="x", value=heads, letters=("B", "H", "T", "D"))
     if isinstance(context, Tensor) and context is not x and context.dim() == 3:
         yield Known(name="the context that is given", value=context, letters=("B", "T" if alike else "Tk", "E"))
     for name, last in _DIMENSIONS.items():

@@ -73,7 +73,8 @@ def _explains(read: Read, failures: dict[str, PropertyFailed], diagnosed: Diagno
 
     Not what only a guess at how it is called looks like, nor numbers in which unknown parameters have a part.
     """
-    ids = [mistake.id for one in diagnosed.diagnoses for mistake in one.mistakes]
+    # What does not fit where it raises may not fit because of how it was read.
+    ids = [one.id for each in diagnosed.diagnoses for one in each.mistakes if one.id not in diagnosed.of_ending]
     of_a_guess = read.chosen.layout_open and all(id.startswith(("output.", "layout.")) for id in ids)
     # What it returns is its own, and only where nothing was explained no part of it was taken.
     of_a_guess |= set(ids) == {"output.tuple"}

@@ -237,6 +237,16 @@ def writes_softmax(source: bytes) -> bool:
     return _any(scores.exponentials, source)
 
 
+def multiplies_by_itself(source: bytes) -> bool:
+    """Whether the live part of `source` has a product of queries with queries, or of keys with keys."""
+    return _any(projections.of_one_tensor, source)
+
+
+def masks_twice(source: bytes) -> bool:
+    """Whether the live part of `source` applies a mask in more than one place."""
+    return _any(masks.second_applications, source)
+
+
 def squeezes_all(source: bytes) -> bool:
     """Whether the live part of `source` squeezes without a dimension, in one place or more."""
     return _any(tensors.squeezes, source)
@@ -312,6 +322,7 @@ FINDERS: dict[str, Finder] = {
     "scale.floor_division": scores.floor_division,
     "scale.after_softmax": scores.after_softmax,
     "scale.unwanted": scores.unwanted,
+    "score.same_tensor": projections.same_tensor,
     "score.reshaped": tensors.called("reshape", "view"),
     "softmax.query_axis": scores.wrong_dim,
     "softmax.head_axis": scores.wrong_dim,

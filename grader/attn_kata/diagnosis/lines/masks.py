@@ -82,6 +82,11 @@ def _applications(program: Program) -> list[Use]:
     return [use for use in uses(program) if not (use.kind == "plus" and number(use.mask) is not None)]
 
 
+def second_applications(program: Program) -> list[ast.AST]:
+    """Where a mask is applied, but for the first place: to weights, where the first is the scores."""
+    return [use.node for use in _applications(program)[1:]]
+
+
 def inverted(program: Program) -> int | None:
     """The line of the one use of a mask that may be inverted; else the line that makes the one mask.
 

@@ -73,12 +73,32 @@ def swapped(program: Program) -> int | None:
 
 
 def _role_of(node: ast.expr) -> str:
+    return role(_name_of(node))
+
+
+def _name_of(node: ast.expr) -> str:
+    """The name of the tensor of which an expression takes a view, or that it scales: `k` of `(k * scale).mT`; or ""."""
     while isinstance(node, ast.Call | ast.Attribute | ast.Subscript):
         inner = subject(node) if isinstance(node, ast.Call) else node.value
         if inner is None or on_self(node):
             return ""
         node = inner
-    return role(node.id) if isinstance(node, ast.Name) else ""
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def of_one_tensor(program: Program) -> list[ast.AST]:
+    """Products of queries with the same queries, or of keys with the same keys."""
+    found: list[tuple[ast.AST, ast.expr, ast.expr]] = [
+        (node, left, right) for node, left, right in products(program) if is_transposed(left) or is_transposed(right)
+    ]
+    einsums = [call for call in program.calls() if callee(call) == "einsum" and len(call.args) == 3]
+    found += [(call, call.args[1], call.args[2]) for call in einsums]
+    return [node for node, left, right in found if _role_of(left) in ("q", "k") and _name_of(left) == _name_of(right)]
+
+
+def same_tensor(program: Program) -> int | None:
+    """The line of the one product of queries with queries, or of keys with keys."""
+    return only_line(of_one_tensor(program))
 
 
 def chunk_order(program: Program) -> int | None:

@@ -152,8 +152,8 @@ def merge_in_order(*order: int) -> Stage:
     return stage
 
 
-# Orders of (B, H, T, Dv) that mix samples into the rows.
-SAMPLES_IN_ROWS = ((1, 2, 0, 3), (2, 0, 1, 3), (2, 1, 0, 3))
+# Orders of (B, H, T, Dv) that mix features of several tokens, and then of several samples, into the rows.
+WRONG_MERGES = ((0, 3, 2, 1), (0, 3, 1, 2), (1, 2, 0, 3), (2, 0, 1, 3), (2, 1, 0, 3))
 
 
 def merge_interleaved(state: State) -> None:

@@ -20,6 +20,16 @@ def score_swapped(state: State) -> None:
     state.scores = state.k @ state.q.transpose(-2, -1)
 
 
+def score_of_queries(state: State) -> None:
+    """q qᵀ: (..., Tq, Tq). A later stage raises where the lengths differ."""
+    state.scores = state.q @ state.q.transpose(-2, -1)
+
+
+def score_of_keys(state: State) -> None:
+    """k kᵀ: (..., Tk, Tk)."""
+    state.scores = state.k @ state.k.transpose(-2, -1)
+
+
 def score_not_transposed(state: State) -> None:
     """q k: raises RuntimeError but where there are as many keys as features."""
     state.scores = state.q @ state.k

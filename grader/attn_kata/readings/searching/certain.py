@@ -112,9 +112,9 @@ def is_own_mistake(raised: Raised, text: str, structure: Structure) -> bool:
             return _FRACTION.search(code_of(text)) is not None
         return root is not None and _is_of_sizes(root[1], text)
     line = structure.line(raised.frames[-1][0])
-    if own_exceptions.no_such_dimension(raised.text) or own_exceptions.joins_unexpanded(
-        raised.text, line, code_of(text)
-    ):
+    if own_exceptions.no_such_dimension(raised.text) or own_exceptions.no_such_pattern(raised.text):
+        return True
+    if own_exceptions.joins_unexpanded(raised.text, line, code_of(text)):
         return True
     if raised.types[0] != "RuntimeError":
         return False

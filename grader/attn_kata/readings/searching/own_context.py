@@ -5,6 +5,7 @@ It may ignore those that it must be given, or take those that it can be given fo
 
 from __future__ import annotations
 
+import ast
 import re
 from dataclasses import replace
 
@@ -15,7 +16,7 @@ from attn_kata.readings.reading import Reading
 from attn_kata.readings.searching.behaviour import answers, fits, mistakes
 from attn_kata.readings.searching.search import Search
 from attn_kata.readings.source import usage
-from attn_kata.readings.source.structure import Definition
+from attn_kata.readings.source.structure import Definition, tree_of
 
 _OTHER = "x.flip(-1)"  # other numbers of the same shape
 _TWICE = "x.repeat(1, 2, 1)"  # longer, and each key twice changes nothing
@@ -38,7 +39,7 @@ def beside(search: Search, reading: Reading, definition: Definition) -> tuple[Be
     if usage.is_given_its_own_alone(definition, search.structure):
         return ()
     ignored = [name for name in of_x if _has_no_part(search, reading, name)]
-    if not ignored:
+    if not ignored or any(_is_used_in_a_branch(definition, name) for name in ignored):
         return ()
     way = f"--kata {contract.kata} --read square=yes"  # as another kata, it has keys of its own
     words = f"other numbers for {' and '.join(ignored)} change nothing. If it is for self-attention only: {way}"
@@ -81,3 +82,15 @@ def _has_no_part(search: Search, reading: Reading, name: str) -> bool:
     """Whether the result is the same, and right, with other numbers for one input."""
     other = _with(reading, [name], _OTHER)
     return mistakes(search.masked(other) if reading.needs_mask else search.unmasked(other), 0) == 0
+
+
+def _is_used_in_a_branch(definition: Definition, name: str) -> bool:
+    """Whether a branch gives this input to something: as in BART, a switch of the constructor decides whether it is used."""
+    branches = [one for one in ast.walk(tree_of(definition.text)) if isinstance(one, ast.If)]
+    calls = [one for each in branches for part in (*each.body, *each.orelse) for one in ast.walk(part)]
+    return any(
+        isinstance(given, ast.Name) and given.id == name
+        for one in calls
+        if isinstance(one, ast.Call)
+        for given in one.args
+    )

@@ -254,7 +254,7 @@ def size_in(name: str, text: str) -> str | None:
         return "1"  # of a norm
     if symbol in ("L", "E") and _is_width_of_a_head(own, text):
         return "D"
-    if symbol == "D" and _is_width_of_x(own, name, text):
+    if symbol == "D" and (_is_width_of_x(own, name, text) or _is_shared_by_heads(own, name, text)):
         return "E"
     if symbol == "M" and re.search(rf"Linear\([^()\n]*(?:\w\s*\*\s*{own}|{own}\s*\*\s*\w)", text):
         return "2"  # Linear(width, mlp_dim * width)
@@ -320,6 +320,11 @@ def _is_width_of_x(own: str, name: str, text: str) -> bool:
     return any(re.search(own, size) and re.search(heads, size) for size in made) or any(
         other is not None and plain(other[1]) != plain(name) and size_of(other[1]) == "D" for other in others
     )
+
+
+def _is_shared_by_heads(own: str, name: str, text: str) -> bool:
+    """Whether the constructor asks that the heads divide it: `assert qk_dim % num_heads == 0`."""
+    return "head" not in name.lower() and re.search(rf"{own}\s*%\s*(?:self\.)?\w*heads?\b", text) is not None
 
 
 def _sides_of_a_mask(own: str) -> re.Pattern[str]:
