@@ -166,7 +166,7 @@ def _departure(pipeline: Pipeline, begun: State, answer: Answer, steps: list[Ste
         return None
     places = [_place(steps, one.is_it) for one in passed]
     reached = [place for place in places if place is not None]
-    if not reached and not _are_given(begun):
+    if not passed or not (reached or _are_given(begun)):
         return None
     reached_names = {one.name for one, place in zip(passed, places, strict=True) if place is not None}
     wrong = next(number for number in range(len(passed)) if _is_open(passed, places, number))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from attn_kata.diagnosis import stages as s
-from attn_kata.diagnosis.pipeline import Pipeline, Stage, State, Variant, variants
+from attn_kata.diagnosis.pipeline import Pipeline, Variant, variants
 
 LARGE = 1e3  # from here on a negative fill hides a key, and a positive one gives it all the weight
 
@@ -25,35 +25,12 @@ def with_fills(pipeline: Pipeline, numbers: Sequence[float]) -> Pipeline:
 
 
 def with_second_mask(pipeline: Pipeline, twice: bool) -> Pipeline:
-    """The pipeline that knows wrong masks of code that masks `twice`, scores and weights, where it knows them of masks alone.
+    """The pipeline that knows a fill of 0 in code that masks `twice`, scores and weights, where it knows that of masks alone.
 
-    The second mask, which is there for rows without a key, hides what the first one would show.
+    The second mask, which is there for rows without a key, takes away a part of what the first one shows.
     """
     known = {variant.id for variant in pipeline.variants}
-    if (
-        not twice
-        or not {"mask", "remask"} <= pipeline.stages.keys()
-        or not {"mask.zero_fill", "mask.inverted"} <= known
-    ):
+    if not twice or not {"mask", "remask"} <= pipeline.stages.keys() or "mask.zero_fill" not in known:
         return pipeline
-    made = (
-        *variants("mask.zero_fill", {"mask": s.mask_with_zero, "remask": s.mask_weights}),
-        *variants(
-            "mask.inverted",
-            {"mask": _with_inverted(pipeline.stages["mask"]), "remask": s.mask_weights},
-            {"remask": _with_inverted(s.mask_weights)},
-        ),
-    )
+    made = variants("mask.zero_fill", {"mask": s.mask_with_zero, "remask": s.mask_weights})
     return replace(pipeline, variants=(*pipeline.variants, *made))
-
-
-def _with_inverted(apply: Stage) -> Stage:
-    """The stage with the mask inverted, and the mask as it was for those that follow."""
-
-    def stage(state: State) -> None:
-        keep = state.keep
-        s.mask_inverted(state)
-        apply(state)
-        state.keep = keep
-
-    return stage

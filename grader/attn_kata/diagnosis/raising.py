@@ -119,7 +119,7 @@ def _mistake(operation: str, operands: tuple[Named, ...], text: str) -> str | No
         weights, v = operands
         fits = weights.letters[-2:] == weights.right[-2:]
         return "split.order" if fits and v.letters[-2:] != v.right[-2:] else "layout.product"
-    if operation in _LAYERS and names[:1] == [CONTEXT]:
+    if operation in _LAYERS and names[:1] == [CONTEXT] and "H" in operands[0].letters:
         return "merge.order"
     if operation in (*_PRODUCTS, *_OTHER_PRODUCTS, *_LAYERS):
         return "layout.product"
