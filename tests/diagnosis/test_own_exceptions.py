@@ -38,6 +38,13 @@ CODE = "class Attend(nn.Module):\n    def forward(self, q, k, v):\n        retur
             "python.arguments",
         ),
         ("TypeError", "'torch.Size' object is not callable", "python.size_called"),
+        ("RuntimeError", "einsum(): output subscript s appears more than once in the output", "python.arguments"),
+        ("RuntimeError", "einsum(): fewer operands were provided than specified in the equation", "python.arguments"),
+        (
+            "RuntimeError",
+            "einsum(): the number of subscripts in the equation (3) does not match the number of dimensions (4) for operand 0",
+            None,
+        ),
         ("TypeError", "'Tensor' object is not callable", None),
         ("TypeError", "sqrt(): argument 'input' (position 1) must be Tensor, not int", "numerics.root_of_number"),
         ("TypeError", "softmax(): argument 'input' (position 1) must be Tensor, not int", "python.arguments"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.readings import adapter
+from tests.readings.pairs import right_and_wrong, told
 from tests.readings.test_interfaces import ATTEND
 from tests.readings.test_kinds import HEAD
 
@@ -50,6 +51,21 @@ def test_a_convention_is_read_and_said_and_other_mistakes_are_seen(mistake, shar
     assert reports[0].outcome == "passed"
     assert f"this is {mistake}" in " ".join(reports[0].reading["notes"])
     assert "scale.missing" in [one.id for found in reports[1].diagnosis for one in found.mistakes]
+
+
+def test_a_flag_of_the_call_may_make_a_block_causal(shared_engine):
+    flagged = (
+        ATTEND.replace("def forward(self, x, mask=None):", "def forward(self, x, causal=False):")
+        .replace("if mask is not None:", "if causal:")
+        .replace("mask == 0", "torch.ones(T, T, dtype=torch.bool, device=x.device).triu(1)")
+    )
+    text = flagged + BLOCK.replace("forward(self, x)", "forward(self, x, causal: bool = False)").replace(
+        "self.attend(self.norm1(x))", "self.attend(self.norm1(x), causal=causal)"
+    )
+    right, wrong = right_and_wrong(shared_engine, "transformer_block", text, " / math.sqrt(self.d)", "")
+
+    assert "block.not_causal" not in " ".join(right.reading["notes"])
+    assert told(wrong) == {"scale.missing"}
 
 
 def test_how_many_times_as_wide_an_mlp_is_may_have_to_be_given(shared_engine):

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from tests.readings.pairs import told
+from tests.readings.pairs import right_and_wrong, told
 from tests.readings.test_kinds import HEAD
 
 # As a replacement of torch's own attention, with time first; the weight of all three layers meets the query.
@@ -83,6 +83,32 @@ def test_a_class_for_one_sequence_may_take_more_than_it_reads(old, new, shared_e
     report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
 
     assert report.outcome == "passed"
+
+
+def test_a_switch_of_the_constructor_may_decide_whether_keys_are_used(shared_engine):
+    # As in BART: one class for self-attention and for the attention to an encoder.
+    text = """
+class Attention(nn.Module):
+    def __init__(self, embed_dim, num_heads, encoder_decoder_attention=False):
+        super().__init__()
+        self.heads, self.encoder_decoder = num_heads, encoder_decoder_attention
+        self.q_proj, self.k_proj, self.v_proj, self.out_proj = (nn.Linear(embed_dim, embed_dim) for _ in range(4))
+
+    def forward(self, query, key):
+        length, samples, width = query.shape
+        if self.encoder_decoder:
+            k, v = self.k_proj(key), self.v_proj(key)
+        else:
+            k, v = self.k_proj(query), self.v_proj(query)
+        q = self.q_proj(query) * (width // self.heads) ** -0.5
+        q, k, v = (one.reshape(len(one), samples * self.heads, -1).transpose(0, 1) for one in (q, k, v))
+        context = torch.bmm(F.softmax(torch.bmm(q, k.transpose(1, 2)), dim=-1), v)
+        return self.out_proj(context.transpose(0, 1).reshape(length, samples, width))
+"""
+    right, wrong = right_and_wrong(shared_engine, "mha", text, " * (width // self.heads) ** -0.5", "")
+
+    assert right.reading["entry"] == "Attention"
+    assert told(wrong) == {"scale.missing"}
 
 
 def test_values_alone_that_change_nothing_are_named(shared_engine):

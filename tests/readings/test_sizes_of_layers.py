@@ -579,3 +579,22 @@ def test_a_width_that_is_a_guess_and_raises_is_no_verdict(shared_engine):
 
     assert "max(" in text
     assert report.outcome == "ungraded", told(report)
+
+
+def test_a_size_that_the_heads_must_divide_is_that_of_all_heads(shared_engine):
+    text = (
+        ATTEND.replace("d_model, n_heads):", "d_model, n_heads, qk_dim):")
+        .replace(
+            "super().__init__()",
+            "super().__init__()\n        if qk_dim % n_heads != 0:\n            raise ValueError(qk_dim)",
+        )
+        .replace(
+            "nn.Linear(d_model, d_model)\n        self.to_k = nn.Linear(d_model, d_model)",
+            "nn.Linear(d_model, qk_dim)\n        self.to_k = nn.Linear(d_model, qk_dim)",
+        )
+        .replace("view(b, t, self.h, self.d_k)", "view(b, t, self.h, -1)")
+    )
+    right, wrong = right_and_wrong(shared_engine, "mha", text, " / math.sqrt(self.d_k)", "")
+
+    assert "qk_dim=E" in " ".join(right.reading["flags"])
+    assert told(wrong) == {"scale.missing"}

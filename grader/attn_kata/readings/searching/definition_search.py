@@ -384,8 +384,13 @@ class DefinitionSearch:
         return replace(ranked, reading=whole, mistakes=MOST_MISTAKES + 1) if differs else ranked
 
     def _switched_on(self, ranked: Ranked) -> Ranked:
-        """The reading; but with the triangle that it leaves off, where that one is wrong in a known way."""
-        if ranked.mistakes or ranked.reading.causal or self.contract.is_block or self.contract.rotation:
+        """The reading; but with the triangle that it leaves off, where that one is wrong in a known way.
+
+        For a block, which is causal by its contract, where there are fewer mistakes with the triangle.
+        """
+        if self.contract.is_block:
+            return self._causal_block(ranked)
+        if ranked.mistakes or ranked.reading.causal or self.contract.rotation:
             return ranked
         on = triangles.switched_on(ranked.reading, self.definition, self.search.structure)
         if on is None or {"build", "call", "causal"} & set(self.given):
@@ -411,6 +416,15 @@ class DefinitionSearch:
                 return replace(ranked, reading=way, mistakes=count) if count else ranked
         self.switch_untried = tuple(name for name, _ in switched)
         return ranked
+
+    def _causal_block(self, ranked: Ranked) -> Ranked:
+        on = triangles.switched_on(ranked.reading, self.definition, self.search.structure) if ranked.mistakes else None
+        if on is None or {"build", "call"} & set(self.given):
+            return ranked
+        way = replace(on, causal=ranked.reading.causal)
+        asked = self.search.unmasked(way)
+        count = mistakes(asked, ranked.mistakes - 1) if answers(asked) else None
+        return ranked if count is None else replace(ranked, reading=way, mistakes=count)
 
     def _raises(self, ranked: Ranked | None) -> bool:
         """Whether the code raises for a probe under the best reading, and a narrower one may explain it."""
