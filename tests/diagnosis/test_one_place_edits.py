@@ -104,3 +104,12 @@ def test_every_order_of_dimensions_is_named(workbench, old, new, id):
 )
 def test_dropout_by_hand(workbench, old, new, id):
     assert [one.id for one in named(graded(workbench, "attention_dropout", "solution", old, new))] == [id]
+
+
+@pytest.mark.parametrize(
+    ("slug", "result"), [("sdpa", "weights @ v"), ("padding_mask", "torch.softmax(scores, dim=-1) @ v")]
+)
+def test_weights_that_are_returned_are_named(workbench, slug, result):
+    edited = graded(workbench, slug, "plain", f"return {result}", f"return {result.removesuffix(' @ v')}")
+
+    assert [one.id for one in named(edited)] == ["output.weights"]

@@ -28,7 +28,7 @@ from attn_kata.diagnosis.refinement import refined
 from attn_kata.diagnosis.search import explain
 from attn_kata.diagnosis.stages.masks import FINITE
 from attn_kata.diagnosis.symptoms import EVERYWHERE, ZERO_TIMES_INF, Evidence, Symptom, asks_for_truth, is_of_none
-from attn_kata.diagnosis.written import with_one_tensor, with_written_softmax
+from attn_kata.diagnosis.written import with_one_tensor, with_weights_returned, with_written_softmax
 from attn_kata.properties.failures import NoAnswer, PropertyFailed, RaisedAnother, ReadyMade
 from attn_kata.properties.handle import Handle
 from attn_kata.report.model import Diagnosis, Example, Finding, NamedMistake
@@ -104,6 +104,7 @@ def diagnose(
 
     def with_what_the_source_shows(pipeline: Pipeline) -> Pipeline:
         pipeline = with_one_tensor(with_written_softmax(pipeline, written), squared)
+        pipeline = with_weights_returned(pipeline)
         return with_activations(with_second_mask(with_fills(pipeline, fills), twice), activations)
 
     pipelines = tuple(map(with_what_the_source_shows, kata.PIPELINES))

@@ -155,6 +155,11 @@ def _training(state: State) -> bool:
     return bool(getattr(state, "training", False))
 
 
+def weights_as_result(state: State) -> None:
+    """The weights (..., Tq, Tk) where the mix of the values should be."""
+    state.out = state.weights
+
+
 def mix(state: State) -> None:
     """weights v: (..., Tq, Dv)."""
     state.out = state.weights @ state.v
