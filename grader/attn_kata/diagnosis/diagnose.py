@@ -14,9 +14,7 @@ from functools import cache
 import torch
 
 from attn_kata.diagnosis import catalogue, lines
-from attn_kata.diagnosis.activations import with_activations
 from attn_kata.diagnosis.departure import Departure, Traced, again, traced
-from attn_kata.diagnosis.fills import with_fills, with_second_mask
 from attn_kata.diagnosis.gradients import differ
 from attn_kata.diagnosis.in_part import in_part
 from attn_kata.diagnosis.outcomes import tensors
@@ -28,7 +26,7 @@ from attn_kata.diagnosis.refinement import refined
 from attn_kata.diagnosis.search import explain
 from attn_kata.diagnosis.stages.masks import FINITE
 from attn_kata.diagnosis.symptoms import EVERYWHERE, ZERO_TIMES_INF, Evidence, Symptom, asks_for_truth, is_of_none
-from attn_kata.diagnosis.written import with_one_tensor, with_weights_returned, with_written_softmax
+from attn_kata.diagnosis.written import with_what_it_shows
 from attn_kata.properties.failures import NoAnswer, PropertyFailed, RaisedAnother, ReadyMade
 from attn_kata.properties.handle import Handle
 from attn_kata.report.model import Diagnosis, Example, Finding, NamedMistake
@@ -99,15 +97,7 @@ def diagnose(
     source: bytes,
 ) -> Diagnosed:
     """Find the mistakes that reproduce the attempt, and draw its weights."""
-    fills, activations, written = lines.fill_numbers(source), lines.activations(source), lines.writes_softmax(source)
-    squared, twice = lines.multiplies_by_itself(source), lines.masks_twice(source)
-
-    def with_what_the_source_shows(pipeline: Pipeline) -> Pipeline:
-        pipeline = with_one_tensor(with_written_softmax(pipeline, written), squared)
-        pipeline = with_weights_returned(pipeline)
-        return with_activations(with_second_mask(with_fills(pipeline, fills), twice), activations)
-
-    pipelines = tuple(map(with_what_the_source_shows, kata.PIPELINES))
+    pipelines = with_what_it_shows(kata.PIPELINES, source)
     symptoms: tuple[Symptom, ...] = getattr(kata, "SYMPTOMS", ())
     text = _text(source)
     code = _code(source) or text

@@ -1,12 +1,29 @@
-"""Mistakes of every attention, some of them only where the source shows what they need: an exp, a product of one tensor."""
+"""Mistakes that a pipeline knows beside those of its kata, most of them only where the source shows what they need."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
+from attn_kata.diagnosis import lines
 from attn_kata.diagnosis import stages as s
+from attn_kata.diagnosis.activations import with_activations
 from attn_kata.diagnosis.families import ONE_TENSOR, WEIGHTS
+from attn_kata.diagnosis.fills import with_fills, with_second_mask
 from attn_kata.diagnosis.pipeline import Pipeline, variants
+
+
+def with_what_it_shows(pipelines: Iterable[Pipeline], source: bytes) -> tuple[Pipeline, ...]:
+    """The pipelines that also know an end after the weights, and what else may be wrong in this source."""
+    fills, activations = lines.fill_numbers(source), lines.activations(source)
+    written, twice = lines.writes_softmax(source), lines.masks_twice(source)
+    of_one_tensor = lines.multiplies_by_itself(source)
+
+    def with_all(pipeline: Pipeline) -> Pipeline:
+        pipeline = with_weights_returned(with_one_tensor(with_written_softmax(pipeline, written), of_one_tensor))
+        return with_activations(with_second_mask(with_fills(pipeline, fills), twice), activations)
+
+    return tuple(map(with_all, pipelines))
 
 
 def with_written_softmax(pipeline: Pipeline, written: bool) -> Pipeline:
