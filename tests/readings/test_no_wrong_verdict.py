@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.readings.test_conventions_of_blocks import BLOCK
 from tests.readings.test_interfaces import ATTEND
 from tests.readings.test_kinds import HEAD
 
@@ -672,3 +673,36 @@ def test_a_misspelt_import_is_a_mistake_of_the_code(shared_engine):
     report = shared_engine.grade("mha", (HEAD + text).encode(), attempt="mine.py", reads=True)
 
     assert [one.id for found in report.diagnosis for one in found.mistakes] == ["python.undefined_name"]
+
+
+def test_a_gate_of_one_layer_whose_halves_are_not_known_is_no_missing_branch(shared_engine):
+    gate = """
+class Gated(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        inner = int(8 / 3 * width)
+        self.fc1 = nn.Linear(width, 2 * inner, bias=False)
+        self.fc2 = nn.Linear(inner, width, bias=False)
+
+    def forward(self, x):
+        first, second = self.fc1(x).chunk(2, dim=-1)
+        return self.fc2(first * torch.sigmoid(first) * second)
+"""
+    block = BLOCK.replace("n_heads, mlp_dim):", "n_heads):").replace(
+        "nn.Sequential(nn.Linear(width, mlp_dim), nn.GELU(), nn.Linear(mlp_dim, width))", "Gated(width)"
+    )
+    text = HEAD + gate + ATTEND + block
+    report = shared_engine.grade("transformer_block", text.encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome != "failed", report.diagnosis
+
+
+def test_a_number_that_divides_the_scores_of_a_function_is_no_verdict(shared_engine):
+    text = """
+def attend(queries, keys, values):
+    scores = queries @ keys.transpose(-2, -1) / 8.0  # of heads with 64 features
+    return F.softmax(scores, dim=-1) @ values
+"""
+    report = shared_engine.grade("sdpa", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "ungraded"

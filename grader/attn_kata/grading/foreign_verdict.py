@@ -16,6 +16,8 @@ from attn_kata.readings.source import vocabulary
 from attn_kata.report.model import Finding
 
 _SURE_IN_PART = ("scale.", "softmax.")
+# An mlp whose layers are read wrong adds nothing; and weights may be what a class is for, and its caller mixes values by them.
+_OF_A_READING = {"block.branch_missing", "output.weights"}
 _AS_CONDITION = "mask.as_condition"
 _OF_BOOLEANS = "mask.bool_arithmetic"  # where numbers raise in the place of booleans too, the mask is not the reason
 
@@ -99,6 +101,9 @@ def _explains(read: Read, failures: dict[str, PropertyFailed], diagnosed: Diagno
     reading = read.chosen.reading
     projects_both = bool(reading.layer("q").weight) and bool(reading.layer("k").weight)
     of_a_guess |= reading.keys_are_values and projects_both and set(ids) == {"mix.keys"}
+    of_a_guess |= set(ids) <= _OF_A_READING
+    # Of a function, the number that divides its scores may be one that its file or its caller sets.
+    of_a_guess |= set(ids) == {"scale.other"} and not reading.is_class
     of_norms = set(ids) == {"scale.missing"} and bool(doubts.of_norms(read.chosen.reading))
     return bool(ids) and not of_a_guess and not of_norms and not read.chosen.further
 
