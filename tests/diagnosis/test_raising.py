@@ -32,6 +32,10 @@ SPLIT_V = (V, V.replace(".transpose(1, 2)", ""))
 SIZES = (MERGE, MERGE.replace("E)", "T)"))
 EXCHANGED = (MERGE, MERGE.replace("weights @ v", "v @ weights"))
 UNMERGED = (MERGE, "weights @ v")
+UNFLATTENED = (MERGE, MERGE.replace(".reshape(B, T, E)", ".unflatten(1, (2, 7)).reshape(B, T, E)"))
+MERGED_WRONG = (MERGE, "(weights @ v).transpose(1, 3).flatten(2)")
+THIRD = (MERGE, MERGE.replace("(1, 2)", "(1, 4)"))
+TWICE = (MERGE, MERGE.replace("transpose(1, 2)", "permute(0, 2, 1, 1)"))
 ADDED = ("if mask is not None:", "scores = scores + v\n        if mask is not None:")
 KEYS = ("k.transpose(-2, -1)", "k.transpose(-3, -1)")
 CONTEXT = ("self.q_proj(x)", "self.q_proj(context)")
@@ -46,6 +50,10 @@ CONTEXT = ("self.q_proj(x)", "self.q_proj(context)")
         ("mha", SIZES, "layout.sizes", "calls reshape with the context (B, T, H, D)"),
         ("mha", EXCHANGED, "layout.product", "multiplies v (B, H, T, D) by the weights (B, H, T, T)"),
         ("mha", UNMERGED, "merge.order", "calls linear with the context (B, H, T, D)"),
+        ("mha", UNFLATTENED, "layout.sizes", "calls unflatten with the context (B, T, H, D)"),
+        ("mha", MERGED_WRONG, "layout.product", "calls linear with a tensor (2, 4, 15)"),
+        ("mha", THIRD, "python.arguments", "calls transpose with the context (B, H, T, D)"),
+        ("mha", TWICE, "python.arguments", "calls permute with the context (B, H, T, D)"),
         ("mha", ADDED, "layout.broadcast", "calls add with the scores (B, H, T, T) and v (B, H, T, D)"),
         ("sdpa", KEYS, "score.wrong_transpose", "multiplies q (B, H, Tq, D) by k (B, D, Tk, H)"),
         ("cross_attention", CONTEXT, "layout.product", "calls linear with the context that is given (B, Tk, E)"),

@@ -52,6 +52,7 @@ _SHAPES = re.compile(
             "too many indices for tensor",
             "expects split_sizes to sum exactly to",
             "Given normalized_shape=",
+            "don't multiply up to the size of dim",
         )
     )
 )

@@ -29,9 +29,11 @@ IDS = (
     "layout.sizes",
     "layout.product",
     "layout.broadcast",
+    "python.arguments",
 )
 
 _OF_SIZES = re.compile(r"is invalid for input of size|don't multiply up to the size of dim")
+_OF_DIMENSION = re.compile(r"^Dimension out of range|duplicate dims are not allowed")
 _OF_BROADCAST = re.compile(r"The size of tensor a \(\d+\) must match|doesn't match the broadcast shape")
 _PRODUCTS = ("matmul", "__matmul__", "bmm", "mm")  # of two tensors and nothing else
 _OTHER_PRODUCTS = ("einsum", "baddbmm", "addmm")
@@ -89,19 +91,15 @@ class Ending:
 
 
 def endings(pipeline: Pipeline, asked: ProbeResults, followed: list[Traced]) -> list[Ending]:
-    """Of each probe that raises about shapes, the operation that does; only where a tensor of it is known."""
+    """Of each probe that raises about shapes, the operation that does."""
     found: list[Ending] = []
-    if not followed:
-        return found
-    for begun, answer, one in zip(asked.begun, asked.answers, followed, strict=True):
-        if one.raising is None or not about_shapes(answer.raised):
+    for begun, answer, one in zip(asked.begun, asked.answers, followed, strict=True) if followed else ():
+        if one.raising is None or not (about_shapes(answer.raised) or _OF_DIMENSION.search(answer.raised)):
             continue
         forms = [*_forms(pipeline, begun)]
         operands = tuple(_named(each, one.steps, forms) for each in one.raising.operands)
-        if any(each.name for each in operands):
-            mistake = _mistake(one.raising.operation, operands, answer.raised)
-            line, operation = one.raising.line, one.raising.operation
-            found.append(Ending(line=line, operation=operation, operands=operands, mistake=mistake))
+        mistake = _mistake(one.raising.operation, operands, answer.raised)
+        found.append(Ending(line=one.raising.line, operation=one.raising.operation, operands=operands, mistake=mistake))
     return found
 
 
@@ -109,6 +107,8 @@ def _mistake(operation: str, operands: tuple[Named, ...], text: str) -> str | No
     names = [one.name for one in operands]
     if _OF_SIZES.search(text):
         return "layout.sizes"
+    if _OF_DIMENSION.search(text):
+        return "python.arguments"
     if operation in _PRODUCTS and names == ["q", "k"]:
         q, k = operands
         if q.letters[-2:] != q.right[-2:]:
