@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from attn_kata import catalog
+from attn_kata.diagnosis.departure import Traced
+from attn_kata.diagnosis.pipeline import Pipeline, State
+from attn_kata.diagnosis.probing import ProbeResults
+from attn_kata.diagnosis.raising import endings
+from attn_kata.diagnosis.search import Answer
 from attn_kata.engine.client import Engine
+from attn_kata.properties.results import Operand, RaisingOperation
 from attn_kata.report.model import Report
 
 
@@ -94,3 +100,19 @@ def test_an_exception_about_something_else_has_no_such_name(shared_engine):
     assert report.outcome == "failed"
     assert not any(id.startswith("layout.") for ids in named(report) for id in ids)
     assert not any("multiplies" in note for note in report.notes)
+
+
+def test_where_the_computation_beside_it_raises_no_tensor_has_a_name():
+    def raises(state: State) -> None:
+        raise RuntimeError("a mistake of this pipeline's own")
+
+    pipeline = Pipeline(entry="attend", begin=lambda: State(), stages={"score": raises}, variants=(), probes=list)
+    asked = ProbeResults(
+        sizes={}, begun=[State()], answers=[Answer(output=None, raised="shape '[2]' is invalid for input of size 3")]
+    )
+    view = RaisingOperation(line=3, operation="view", operands=(Operand(shape=(3,), source=None),))
+
+    (ending,) = endings(pipeline, asked, [Traced(steps=[], departure=None, raising=view)])
+
+    assert str(ending) == "line 3 calls view with a tensor (3)"
+    assert ending.mistake == "layout.sizes"

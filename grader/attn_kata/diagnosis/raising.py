@@ -96,7 +96,10 @@ def endings(pipeline: Pipeline, asked: ProbeResults, followed: list[Traced]) -> 
     for begun, answer, one in zip(asked.begun, asked.answers, followed, strict=True) if followed else ():
         if one.raising is None or not (about_shapes(answer.raised) or _OF_DIMENSION.search(answer.raised)):
             continue
-        forms = [*_forms(pipeline, begun)]
+        try:
+            forms = [*_forms(pipeline, begun)]
+        except (RuntimeError, IndexError, ValueError):  # a mistake that the pipeline makes raises too
+            forms = []
         operands = tuple(_named(each, one.steps, forms) for each in one.raising.operands)
         mistake = _mistake(one.raising.operation, operands, answer.raised)
         found.append(Ending(line=one.raising.line, operation=one.raising.operation, operands=operands, mistake=mistake))
