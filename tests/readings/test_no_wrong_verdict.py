@@ -706,3 +706,15 @@ def attend(queries, keys, values):
     report = shared_engine.grade("sdpa", (HEAD + text).encode(), attempt="mine.py", reads=True)
 
     assert report.outcome == "ungraded"
+
+
+@pytest.mark.parametrize("softmax", ["scores", "F.softmax(scores, dim=-1)"])
+def test_a_function_for_scores_or_weights_alone_is_no_verdict(softmax, shared_engine):
+    text = f"""
+def scaled(queries, keys):
+    scores = queries @ keys.transpose(-2, -1) / queries.shape[-1] ** 0.5
+    return {softmax}
+"""
+    report = shared_engine.grade("sdpa", (HEAD + text).encode(), attempt="mine.py", reads=True)
+
+    assert report.outcome == "ungraded"

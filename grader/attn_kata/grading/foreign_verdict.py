@@ -101,7 +101,7 @@ def _explains(read: Read, failures: dict[str, PropertyFailed], diagnosed: Diagno
     reading = read.chosen.reading
     projects_both = bool(reading.layer("q").weight) and bool(reading.layer("k").weight)
     of_a_guess |= reading.keys_are_values and projects_both and set(ids) == {"mix.keys"}
-    of_a_guess |= set(ids) <= _OF_A_READING
+    of_a_guess |= not _OF_A_READING.isdisjoint(ids)
     # Of a function, the number that divides its scores may be one that its file or its caller sets.
     of_a_guess |= set(ids) == {"scale.other"} and not reading.is_class
     of_norms = set(ids) == {"scale.missing"} and bool(doubts.of_norms(read.chosen.reading))
