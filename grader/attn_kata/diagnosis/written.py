@@ -43,8 +43,8 @@ def with_one_tensor(pipeline: Pipeline, written: bool) -> Pipeline:
 
 
 def with_weights_returned(pipeline: Pipeline) -> Pipeline:
-    """The pipeline that knows an end after the weights, which are the result, if it has weights and mixes values by them."""
-    if not {"normalise", "mix"} <= pipeline.stages.keys():
+    """The pipeline that knows an end after the weights, which are the result, if nothing but the mix comes after them."""
+    if not {"normalise", "mix"} <= pipeline.stages.keys() or "output" in pipeline.stages:
         return pipeline
     names = [*pipeline.stages]
     after = dict.fromkeys(names[names.index("mix") + 1 :], s.nothing)
