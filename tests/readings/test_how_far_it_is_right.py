@@ -117,7 +117,7 @@ def test_what_raises_after_right_weights_fails(shared_engine):
     report = graded(shared_engine, (MERGE, "context.view(B, T + 1, E)"))
 
     assert report.outcome == "failed"
-    assert not told(report)
+    assert told(report) == {"layout.sizes"}
     assert any("weights and the context are right (line" in note for note in report.notes), report.notes
 
 
