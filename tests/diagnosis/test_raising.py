@@ -33,6 +33,7 @@ MERGE = "(weights @ v).transpose(1, 2).reshape(B, T, E)"
 
 
 SPLIT_K = (K, K.replace("(1, 2)", "(1, 3)"))
+UNSPLIT_K = (K, K.replace(".transpose(1, 2)", ""))
 SPLIT_Q = (Q, Q.replace("(1, 2)", "(2, 2)"))
 SPLIT_V = (V, V.replace(".transpose(1, 2)", ""))
 SIZES = (MERGE, MERGE.replace("E)", "T)"))
@@ -51,6 +52,7 @@ CONTEXT = ("self.q_proj(x)", "self.q_proj(context)")
     ("slug", "edit", "id", "said"),
     [
         ("mha", SPLIT_K, "score.wrong_transpose", "multiplies q (B, H, T, D) by k (B, D, T, H)"),
+        ("mha", UNSPLIT_K, "split.order", "multiplies q (B, H, T, D) by k (B, T, D, H)"),
         ("mha", SPLIT_Q, "split.order", "multiplies q (B, T, H, D) by k (B, H, D, T)"),
         ("mha", SPLIT_V, "split.order", "multiplies the weights (B, H, T, T) by v (B, T, H, D)"),
         ("mha", SIZES, "layout.sizes", "calls reshape with the context (B, T, H, D)"),

@@ -38,6 +38,7 @@ _OF_BROADCAST = re.compile(r"The size of tensor a \(\d+\) must match|doesn't mat
 _PRODUCTS = ("matmul", "__matmul__", "bmm", "mm")  # of two tensors and nothing else
 _OTHER_PRODUCTS = ("einsum", "baddbmm", "addmm")
 _LAYERS = ("linear",)
+_BEHIND_TOKENS = [0, 2, 3, 1]  # keys (B, T, H, D), which nothing has put in heads, with the last two exchanged
 _DIMENSIONS = {  # the last dimensions of what the right computation passes
     "q": ("Tq", "D"),
     "k": ("Tk", "D"),
@@ -114,7 +115,7 @@ def _mistake(operation: str, operands: tuple[Named, ...], text: str) -> str | No
         return "python.arguments"
     if operation in _PRODUCTS and names == ["q", "k"]:
         q, k = operands
-        if q.letters[-2:] != q.right[-2:]:
+        if q.letters[-2:] != q.right[-2:] or _places(k) == _BEHIND_TOKENS:
             return "split.order"
         turned = _places(k) == _places(q)
         return "score.not_transposed" if turned else "score.wrong_transpose"
