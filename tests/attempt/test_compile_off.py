@@ -18,9 +18,12 @@ from torch.utils.checkpoint import checkpoint
 seen = []
 layer, x = torch.nn.Linear(2, 1, bias=False), torch.tensor([3.0, 4.0], requires_grad=GRADIENT)
 assert "torch._dynamo" not in sys.modules
-sys.setprofile(lambda frame, event, value: seen.append(frame))
+watch = lambda frame, event, value: seen.append(frame.f_code.co_name)
+sys.setprofile(watch)
 result = checkpoint(layer, x, use_reentrant=REENTRANT)
+kept = sys.getprofile() is watch
 sys.setprofile(None)
+assert kept and "forward" in seen  # what the checkpoint computes is watched
 if result.requires_grad:
     result.backward()
 print(len(seen), "torch._dynamo" in sys.modules, None if layer.weight.grad is None else layer.weight.grad.tolist())
@@ -33,11 +36,8 @@ print(len(seen), "torch._dynamo" in sys.modules, None if layer.weight.grad is No
         (False, True, "[[3.0, 4.0]]"),
         (False, False, "[[3.0, 4.0]]"),
         (True, True, "[[3.0, 4.0]]"),
-        (
-            True,
-            False,
-            "None",
-        ),  # torch's reentrant way loses them where no input asks for a gradient: a mistake that counts
+        # Torch's reentrant way loses them where no input asks for a gradient: a mistake that counts.
+        (True, False, "None"),
     ],
 )
 def test_the_first_checkpoint_loads_the_compiler_unwatched_and_stays_torchs(

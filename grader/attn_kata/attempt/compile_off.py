@@ -22,7 +22,7 @@ _TORCHS_CHECKPOINT = torch.utils.checkpoint.checkpoint
 
 
 def disable_compile() -> None:
-    """Make `torch.compile` and `nn.Module.compile` return what they are given, and `checkpoint` load it without a profile."""
+    """Make `torch.compile` and `nn.Module.compile` return what they are given; `checkpoint` loads the compiler unwatched."""
     torch.compile = _compile
     os.environ["TORCH_COMPILE_DISABLE"] = "1"  # torch's own switch, for code that uses torch._dynamo directly
     torch.utils.checkpoint.checkpoint = _checkpoint
